@@ -1,0 +1,1 @@
+"""Data sets, their on-disk form, and their partition over clients."""

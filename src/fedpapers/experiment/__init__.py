@@ -1,0 +1,1 @@
+"""One experiment: its configuration, its runs, their training and their storage."""

@@ -1,0 +1,1 @@
+"""The engine: rounds of local training over groups of clients."""

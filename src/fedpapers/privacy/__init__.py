@@ -1,0 +1,1 @@
+"""Mechanisms that release something about clients, and what they cost."""
