@@ -110,11 +110,9 @@ def disjoint(groups: int, size: int) -> Groups:
 
 def string(groups: int, size: int, shared: int) -> Groups:
     """Groups in a row; neighbours share `shared` workers, others none."""
-    _check_shared(size, shared, sides=2 if groups > 2 else 1)
+    _check_shared(size, shared, sides=min(2, groups - 1))
     step = size - shared
-    return Groups(
-        {f"G{m + 1}": _numbered(range(m * step + 1, m * step + size + 1)) for m in range(groups)}
-    )
+    return Groups({f"G{m + 1}": _numbered(range(m * step + 1, m * step + size + 1)) for m in range(groups)})
 
 
 def ring(groups: int, size: int, shared: int) -> Groups:
@@ -124,17 +122,12 @@ def ring(groups: int, size: int, shared: int) -> Groups:
     _check_shared(size, shared, sides=2)
     step = size - shared
     total = groups * step
-    return Groups(
-        {
-            f"G{m + 1}": _numbered((m * step + i) % total + 1 for i in range(size))
-            for m in range(groups)
-        }
-    )
+    return Groups({f"G{m + 1}": _numbered((m * step + i) % total + 1 for i in range(size)) for m in range(groups)})
 
 
 def star(groups: int, size: int, shared: int) -> Groups:
     """A first group in the middle; each other group shares `shared` of its workers, others none."""
-    _check_shared(size, shared, sides=max(1, groups - 1))
+    _check_shared(size, shared, sides=groups - 1)
     members = {"G1": _numbered(range(1, size + 1))}
     fresh = size + 1
     for leaf in range(groups - 1):
@@ -147,7 +140,7 @@ def star(groups: int, size: int, shared: int) -> Groups:
 
 def grid(rows: int, columns: int, size: int, shared: int) -> Groups:
     """Groups on a rectangle; horizontal and vertical neighbours share `shared` workers."""
-    _check_shared(size, shared, sides=4 if min(rows, columns) > 2 else 3)
+    _check_shared(size, shared, sides=min(2, rows - 1) + min(2, columns - 1))
     cells = [(r, c) for r in range(rows) for c in range(columns)]
     members: dict[tuple[int, int], list[int]] = {cell: [] for cell in cells}
     fresh = count(1)
@@ -173,9 +166,7 @@ def random(groups: int, size: int, workers: int, seed: int = 0) -> Groups:
             f"expected groups · size ≥ workers"
         )
     if size > workers:
-        raise InputError(
-            f"structure random: a group of {size} of {workers} workers; expected size ≤ workers"
-        )
+        raise InputError(f"structure random: a group of {size} of {workers} workers; expected size ≤ workers")
     draw = generator(seed, Purpose.STRUCTURE)
     order = draw.permutation(workers)
     members = {}
@@ -188,9 +179,7 @@ def random(groups: int, size: int, workers: int, seed: int = 0) -> Groups:
 
 def from_mapping(groups: Mapping[object, Sequence[object]]) -> Groups:
     """The user's own groups: name -> list of workers; names of both may be any scalars."""
-    return Groups(
-        {str(name): tuple(str(worker) for worker in workers) for name, workers in groups.items()}
-    )
+    return Groups({str(name): tuple(str(worker) for worker in workers) for name, workers in groups.items()})
 
 
 def _numbered(workers: Iterable[int]) -> tuple[str, ...]:

@@ -26,9 +26,7 @@ class Purpose(IntEnum):
     NOISE = 6
 
 
-def generator(
-    seed: int, purpose: Purpose, *, round: int = 0, group: int = 0, client: int = 0
-) -> np.random.Generator:
+def generator(seed: int, purpose: Purpose, *, round: int = 0, group: int = 0, client: int = 0) -> np.random.Generator:
     """The generator of one address.
 
     Args:
