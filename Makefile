@@ -1,0 +1,61 @@
+# Works on a machine that has only Python >= 3.11 and make; `make help` lists the targets.
+
+PYTHON ?= python3
+CORES ?= all
+UV ?= $(shell command -v uv 2>/dev/null)
+REPORT ?= results/report.zip
+
+# Paths are relative, so that the checkout may lie anywhere; PATH lets the rules find `fedpapers`.
+READY := .venv/complete
+IN_VENV := PATH="$$PWD/.venv/bin:$$PATH"
+ifneq ($(UV),)
+MAKE_VENV := "$(UV)" venv --quiet --python "$$(command -v "$(PYTHON)")" .venv
+INSTALL := "$(UV)" pip install --quiet --python .venv/bin/python
+else
+MAKE_VENV := "$(PYTHON)" -m venv .venv
+INSTALL := .venv/bin/python -m pip install -qq --disable-pip-version-check
+endif
+
+.PHONY: all report test lint lock help
+
+all: $(READY)  ## run the default experiment: all three papers, embedded scale
+	$(IN_VENV) snakemake --cores $(CORES)
+
+report: all  ## every table and figure with its caption, for a browser (REPORT=results/report.zip)
+	$(IN_VENV) snakemake --report "$(REPORT)"
+
+test: lint  ## lint, then all tests (TESTS="-k leakage" for some of them)
+	$(IN_VENV) OMP_NUM_THREADS=1 pytest -n logical --maxprocesses 4 --dist loadgroup $(TESTS)
+
+lint: $(READY)  ## formatting, lint and types
+	$(IN_VENV) ruff check .
+	$(IN_VENV) ruff format --check .
+	$(IN_VENV) snakefmt --check Snakefile rules
+	$(IN_VENV) mypy
+	$(IN_VENV) snakemake --lint
+
+lock: $(READY)  ## pin what is installed in .venv now: envs/requirements.txt, envs/fedpapers.yaml
+	.venv/bin/python envs/lock.py
+	@touch $(READY)
+
+help:  ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name text; do printf '%-8s %s\n' "$$name" "$$text"; done
+	@echo "Settings: CORES=$(CORES) PYTHON=$(PYTHON) UV=$(UV) (UV= for pip)"
+
+# The mark of a finished set-up holds the checkout's place: an environment does not survive a move. Without
+# the mark the environment starts afresh: a set-up that was stopped half-way is not to be trusted.
+ifneq ($(shell test -x .venv/bin/python && cat $(READY) 2>/dev/null),$(CURDIR))
+.PHONY: $(READY)
+PREPARE := rm -rf .venv && $(MAKE_VENV)
+else
+PREPARE := rm -f $(READY)
+endif
+
+$(READY): envs/requirements.txt pyproject.toml
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		echo "fedpapers needs Python 3.11 or newer; $(PYTHON) is older or missing: make PYTHON=/path/to/python" >&2; exit 1; }
+	@echo "Setting up .venv from envs/requirements.txt (5.5 GB, a minute or more the first time)"
+	@$(PREPARE)
+	@$(INSTALL) --requirement envs/requirements.txt
+	@$(INSTALL) --no-deps --no-build-isolation --editable .
+	@pwd -P > $@
