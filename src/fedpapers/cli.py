@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -17,7 +18,6 @@ from fedpapers.errors import InputError
 
 app = typer.Typer(
     add_completion=False,
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -27,11 +27,14 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text."
 
 
 @app.callback(invoke_without_command=True)
-def fedpapers(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+def fedpapers(
+    context: typer.Context, version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False
+) -> None:
     """Private federated learning papers, regenerated, checked and extended."""
     if version:
         typer.echo(f"fedpapers {__version__}")
-        raise typer.Exit
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
 
 
 @app.command()
@@ -48,6 +51,55 @@ def epsilon(
 
     report = epsilon_report(noise_multiplier, sampling_rate, steps, delta, accountant.split(","))
     _print(report, format_report(report), as_json)
+
+
+data = typer.Typer(no_args_is_help=True, help="Data sets and their partitions.")
+app.add_typer(data, name="data")
+
+
+@data.command("prepare")
+def data_prepare(
+    spec: Annotated[str, typer.Option(help="The data set as in `datasets` of the configuration, as JSON.")],
+    output: Annotated[Path, typer.Option(help="Folder to make.")],
+) -> None:
+    """Bring a data set into the form in which training reads it."""
+    from fedpapers.experiment.prepare_data import prepare_data
+    from fedpapers.experiment.spec import MnistData
+
+    prepare_data(MnistData.model_validate_json(spec), output)
+
+
+@data.command("partition")
+def data_partition(
+    recipe: Annotated[str, typer.Option(help="What the partition depends on, as JSON.")],
+    data: Annotated[Path, typer.Option(help="Folder of the prepared data set.")],
+    output: Annotated[Path, typer.Option(help="Folder to make.")],
+) -> None:
+    """Divide a data set over clients."""
+    from fedpapers.experiment.prepare_partition import prepare_partition
+    from fedpapers.experiment.spec import PartitionRecipe
+
+    prepare_partition(PartitionRecipe.model_validate_json(recipe), data, output)
+
+
+@app.command()
+def train(
+    run: Annotated[str, typer.Option(help="The run's canonical description, as JSON.")],
+    folder: Annotated[Path, typer.Option(help="The run's folder.")],
+    last: Annotated[int, typer.Option(help="Round of the state to leave.")],
+    data: Annotated[Path, typer.Option(help="Folder of the prepared data set.")],
+    partition: Annotated[Path, typer.Option(help="File of the partition.")],
+    first: Annotated[int, typer.Option(help="Round of the state to start from; 0: anew.")] = 0,
+    threads: Annotated[int, typer.Option(help="Threads of this job.")] = 1,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+) -> None:
+    """Train one segment of a run; what the workflow calls for each."""
+    from fedpapers.experiment.progress import Progress
+    from fedpapers.experiment.spec import Run
+    from fedpapers.experiment.train import Segment, train_segment
+
+    segment = Segment(Run.model_validate_json(run), folder, first, last, data, partition, threads, device)
+    train_segment(segment, Progress(folder, first, last).on_round)
 
 
 def _print(value: Any, text: str, as_json: bool) -> None:

@@ -177,7 +177,7 @@ def random(groups: int, size: int, workers: int, seed: int = 0) -> Groups:
     return Groups(members)
 
 
-def from_mapping(groups: Mapping[object, Sequence[object]]) -> Groups:
+def from_mapping(groups: Mapping[str, Sequence[str | int]]) -> Groups:
     """The user's own groups: name -> list of workers; names of both may be any scalars."""
     return Groups({str(name): tuple(str(worker) for worker in workers) for name, workers in groups.items()})
 

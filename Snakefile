@@ -1,0 +1,53 @@
+"""The tables and figures of three papers on private federated learning: `snakemake --cores all`."""
+
+import os
+import shlex
+import sys
+
+from snakemake.utils import min_version
+
+min_version("9.27")
+
+# Snakemake does not quote the interpreter of scripts (its issue 2645); a checkout may lie in a path with spaces.
+sys.executable = shlex.quote(sys.executable)
+
+# The package of this checkout, for this process and for every job's, also where it is not installed.
+SOURCE = f"{workflow.basedir}/src"
+sys.path.insert(0, SOURCE)
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    filter(None, [SOURCE, os.environ.get("PYTHONPATH")])
+)
+
+from fedpapers.experiment.fingerprint import fingerprint
+from fedpapers.experiment.plan import Plan
+
+
+configfile: "config.yaml"
+
+
+report: "report/workflow.rst"
+
+
+plan = Plan.or_exit(config, workflow.configfiles)
+
+
+wildcard_constraints:
+    round=r"\d{6}",
+    paper="|".join(plan.tables),
+
+
+localrules:
+    all,
+    dpogl,
+
+
+include: "rules/data.smk"
+include: "rules/training.smk"
+include: "rules/results.smk"
+include: "rules/dpogl.smk"
+
+
+rule all:
+    default_target: True
+    input:
+        [getattr(rules, paper).input for paper in plan.tables],

@@ -1,0 +1,13 @@
+"""What each run's ledger costs, by each accountant."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fedpapers.experiment.account import COLUMNS, account
+from fedpapers.experiment.store import write_csv
+
+if TYPE_CHECKING:
+    snakemake: Any
+
+rows = account(snakemake.params.table, snakemake.params.delta, snakemake.params.accountants)
+write_csv(Path(snakemake.output[0]), COLUMNS, [[row[column] for column in COLUMNS] for row in rows])

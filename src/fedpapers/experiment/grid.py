@@ -1,0 +1,150 @@
+"""From the grids of a configuration to the table of runs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from fedpapers.errors import InputError, nearest
+from fedpapers.experiment.config import Config, Paper, RunGrid, RunParameters
+from fedpapers.experiment.spec import Run, applicable, slug
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A row of the run table.
+
+    Attributes:
+        id: Name of the run's folder: what a reader wants to know, and eight digits of its hash.
+        grid: Name of the grid that it comes from.
+        parameters: As the configuration writes it.
+        run: Its canonical description.
+    """
+
+    id: str
+    grid: str
+    parameters: RunParameters
+    run: Run
+
+    @property
+    def rounds(self) -> int:
+        """T: rounds of training."""
+        return self.parameters.rounds
+
+
+def run_table(config: Config, paper_name: str) -> list[PlannedRun]:
+    """The runs of one paper, in the order of the configuration.
+
+    Raises:
+        InputError: A run lacks a value, has one that does not apply, or stands in the table twice.
+    """
+    paper = config.papers[paper_name]  # type: ignore[index]
+    table: dict[str, PlannedRun] = {}
+    for name, grid in paper.runs.items():
+        for planned in _expand(config, paper, name, grid, f"papers.{paper_name}.runs.{name}"):
+            if planned.run.hash in table:
+                other = table[planned.run.hash].grid
+                raise InputError(
+                    f"papers.{paper_name}.runs.{name}: the run {planned.id} stands twice in the table"
+                    f" ({'a value is repeated' if other == name else f'also in runs.{other}'}); expected each run once"
+                )
+            table[planned.run.hash] = planned
+    return list(table.values())
+
+
+def _expand(config: Config, paper: Paper, name: str, grid: RunGrid, where: str) -> Iterator[PlannedRun]:
+    own, common = grid.axes(), paper.common.axes()
+    given = common | own
+    axes = {key: given[key] for key in RunParameters.model_fields if key in given}
+    for values in itertools.product(*axes.values()):
+        chosen = dict(zip(axes, values, strict=True))
+        parameters = _parameters(chosen, own.keys(), where)
+        run = _resolve(config, parameters, where)
+        yield PlannedRun(_identity(parameters, run), name, parameters, run)
+
+
+def _parameters(chosen: dict[str, Any], own: Any, where: str) -> RunParameters:
+    """One run's parameters, without those that its algorithm does not have.
+
+    A value from `common` that does not apply is left out; one that the grid itself gives is a mistake.
+    """
+    algorithm = chosen.get("algorithm")
+    if algorithm is None:
+        raise InputError(f"{where}: algorithm is missing; expected it here or in common")
+    for key, applies in applicable(algorithm).items():
+        if not applies and key in own and chosen[key] is not None:
+            raise InputError(
+                f"{where}: {key} does not apply to {algorithm}; expected it in common or in a grid without {algorithm}"
+            )
+        if applies and chosen.get(key) is None:
+            raise InputError(f"{where}: {key} is missing; {algorithm} needs it, here or in common")
+        if not applies:
+            chosen.pop(key, None)
+    try:
+        return RunParameters(**chosen)
+    except ValidationError as error:
+        first = error.errors()[0]
+        what = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "missing":
+            raise InputError(f"{where}: {what} is missing; expected it here or in common") from None
+        raise InputError(f"{where}: {first['msg'].removeprefix('Value error, ')}") from None
+
+
+def _resolve(config: Config, parameters: RunParameters, where: str) -> Run:
+    """The canonical run: names replaced by what they stand for."""
+    structure = parameters.structure
+    partition = _named(config.partitions, "partition", parameters.partition, where)
+    run = Run(
+        **parameters.model_dump(exclude={"dataset", "partition", "structure", "rounds"}),
+        dataset_name=parameters.dataset,
+        dataset=_named(config.datasets, "dataset", parameters.dataset, where),
+        partition=partition,
+        structure=None if structure is None else _named(config.structures, "structure", structure, where),
+    )
+    if parameters.rounds % parameters.evaluate_every:
+        raise InputError(
+            f"{where}: rounds is {parameters.rounds}; expected a multiple of evaluate_every"
+            f" ({parameters.evaluate_every})"
+        )
+    _check_clients(run, where)
+    return run
+
+
+def _check_clients(run: Run, where: str) -> None:
+    """The number of clients must come from one place: the structure, the partition, or the data set's writers."""
+    scheme = run.partition.scheme
+    given = getattr(run.partition, "clients", None)
+    if run.structure is None:
+        if run.description.mixes or scheme == "groups":
+            needs = f"the partition scheme {scheme}" if scheme == "groups" else run.algorithm
+            raise InputError(f"{where}: structure is missing; {needs} needs one of structures")
+        if scheme in ("shards", "dirichlet") and given is None:
+            raise InputError(f"{where}: the partition has no clients; expected clients there, or a structure")
+    elif given is not None:
+        raise InputError(f"{where}: both the partition and the structure say how many clients; expected one of them")
+    elif scheme == "writer":
+        raise InputError(f"{where}: structure does not go with the partition scheme writer; expected none")
+    if run.structure is not None:
+        try:
+            run.structure.build()
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from None
+
+
+def _named(known: dict[str, Any], kind: str, name: str, where: str) -> Any:
+    if name not in known:
+        raise InputError(f"{where}: {kind} '{name}' is not in {kind}s; {nearest(name, known)}")
+    return known[name]
+
+
+def _identity(parameters: RunParameters, run: Run) -> str:
+    parts = [run.algorithm, parameters.structure or parameters.partition]
+    if run.grouping == "disjoint":
+        parts.append("disjoint")
+    if run.noise_multiplier is not None:
+        parts.append(f"noise-{run.noise_multiplier:g}")
+    return f"{slug(*parts, f'seed-{run.seed}')}_{run.hash}"

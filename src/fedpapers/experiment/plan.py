@@ -1,0 +1,170 @@
+"""The plan of a workflow: which files there are to be, and what makes each of them.
+
+The rules of the workflow hold no code of their own; their input and params functions are the methods of `Plan`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fedpapers.errors import InputError
+from fedpapers.experiment.config import Config, load_config
+from fedpapers.experiment.grid import PlannedRun, run_table
+from fedpapers.experiment.spec import Run, slug
+from fedpapers.files import read_yaml
+
+RESULTS = Path("results")
+
+
+class Plan:
+    """The runs of a configuration, and the files that belong to each.
+
+    Attributes:
+        config: The checked configuration.
+        tables: Paper -> its runs.
+        runs: Run id -> the run; those that two papers share stand here once.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.tables: dict[str, list[PlannedRun]] = {paper: run_table(config, paper) for paper in config.papers}
+        self.runs = {planned.id: planned for table in self.tables.values() for planned in table}
+        self._datasets = {_dataset_id(planned.run): planned.run for planned in self.runs.values()}
+        self._partitions = {_partition_id(planned): planned.run for planned in self.runs.values()}
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any], files: Sequence[str | Path]) -> Plan:
+        """The plan of a workflow's merged configuration.
+
+        Args:
+            content: The merged configuration.
+            files: Where it comes from; read once more, as a YAML reader lets a repeated key pass.
+
+        Raises:
+            InputError: The configuration cannot be used.
+        """
+        for file in files:
+            read_yaml(Path(file))
+        return cls(load_config(content, ", ".join(str(file) for file in files) or "configuration"))
+
+    @classmethod
+    def or_exit(cls, content: Mapping[str, Any], files: Sequence[str | Path]) -> Plan:
+        """The plan, or one line on standard error and the end of this process."""
+        try:
+            return cls.of(content, files)
+        except InputError as error:
+            sys.exit(f"error: {error}")
+
+    # Data
+
+    def dataset(self, wildcards: Any) -> str:
+        """The description of a data set, as JSON."""
+        run: Run = self._known(self._datasets, wildcards.dataset)
+        return run.dataset.model_dump_json(exclude_none=True)
+
+    def partition(self, wildcards: Any) -> str:
+        """The recipe of a partition, as JSON."""
+        run: Run = self._known(self._partitions, wildcards.partition)
+        return run.recipe.model_dump_json(exclude_none=True)
+
+    def partition_input(self, wildcards: Any) -> str:
+        """The data set of a partition."""
+        return str(_dataset_about(self._known(self._partitions, wildcards.partition)))
+
+    # Training
+
+    def run(self, wildcards: Any) -> str:
+        """The canonical description of a run, as JSON."""
+        planned: PlannedRun = self._known(self.runs, wildcards.run)
+        return planned.run.model_dump_json(exclude_none=True)
+
+    def first_round(self, wildcards: Any) -> int:
+        """The round from which the segment that ends at round `wildcards.round` starts."""
+        return self._segment_start(int(wildcards.round))
+
+    def training_input(self, wildcards: Any) -> dict[str, str]:
+        """What a segment needs: data set, partition, and the state before, if there is one."""
+        planned = self._known(self.runs, wildcards.run)
+        needed = {"data": str(_dataset_about(planned.run)), "partition": str(_partition_file(planned))}
+        first = self._segment_start(int(wildcards.round))
+        return needed | ({"previous": str(state_file(planned.id, first))} if first else {})
+
+    def _segment_start(self, last: int) -> int:
+        length = self.config.training.segment_rounds
+        return max(0, (last - 1) // length * length)
+
+    # Results
+
+    def final_states(self, wildcards: Any) -> list[str]:
+        """The last state of each run of a paper."""
+        return [str(state_file(planned.id, planned.rounds)) for planned in self.tables[wildcards.paper]]
+
+    def histograms(self, wildcards: Any) -> list[str]:
+        """The histogram of each partition of a paper."""
+        files = (_partition_file(planned).with_name("histogram.csv") for planned in self.tables[wildcards.paper])
+        return sorted({str(file) for file in files})
+
+    def table(self, wildcards: Any) -> list[dict[str, Any]]:
+        """The run table of a paper, for scripts: each run's parameters and where its files are."""
+        return [self._row(planned) for planned in self.tables[wildcards.paper]]
+
+    def _row(self, planned: PlannedRun) -> dict[str, Any]:
+        return {
+            "run": planned.id,
+            "grid": planned.grid,
+            **planned.parameters.model_dump(mode="json", exclude_none=True),
+            "title": planned.run.description.title,
+            "states": [str(state_file(planned.id, end)) for end in self._ends(planned.rounds)],
+            "partition_folder": str(_partition_file(planned).parent),
+        }
+
+    def _ends(self, rounds: int) -> list[int]:
+        ends = [rounds]
+        while (start := self._segment_start(ends[0])) > 0:
+            ends.insert(0, start)
+        return ends
+
+    def delta(self, wildcards: Any) -> float:
+        """δ of a paper's accounting."""
+        return self.config.papers[wildcards.paper].delta
+
+    def accountants(self, wildcards: Any) -> list[str]:
+        """The accountants of a paper's tables; the first one's ε is on its figures' axes."""
+        return list(self.config.papers[wildcards.paper].accountants)
+
+    def first_partition(self, wildcards: Any) -> dict[str, str]:
+        """The partition of a paper's first run, which stands for all in a picture."""
+        file = _partition_file(self.tables[wildcards.paper][0])
+        return {"histogram": str(file.with_name("histogram.csv")), "about": str(file.with_name("about.json"))}
+
+    @staticmethod
+    def _known(known: Mapping[str, Any], name: str) -> Any:
+        if name not in known:
+            raise InputError(f"'{name}' is not in the plan of this configuration")
+        return known[name]
+
+
+def state_file(run: str, round: int) -> Path:
+    """Where the state of a run after a round lies."""
+    return RESULTS / "runs" / run / f"round-{round:06d}.safetensors"
+
+
+def _dataset_id(run: Run) -> str:
+    return slug(run.dataset_name, run.dataset.source)
+
+
+def _dataset_about(run: Run) -> Path:
+    return RESULTS / "data" / _dataset_id(run) / "about.json"
+
+
+def _partition_id(planned: PlannedRun) -> str:
+    run, parameters = planned.run, planned.parameters
+    names = [_dataset_id(run), parameters.partition, *([parameters.structure] if parameters.structure else [])]
+    return f"{slug(*names, f'seed-{run.seed}')}_{run.recipe.hash}"
+
+
+def _partition_file(planned: PlannedRun) -> Path:
+    return RESULTS / "partitions" / _partition_id(planned) / "partition.safetensors"

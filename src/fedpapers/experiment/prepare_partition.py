@@ -1,0 +1,66 @@
+"""Preparation of a partition over clients."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fedpapers.data import partition as schemes
+from fedpapers.data.format import Dataset, read_dataset
+from fedpapers.data.partition import Partition
+from fedpapers.errors import InputError
+from fedpapers.experiment.spec import (
+    DirichletPartition,
+    GroupsPartition,
+    PartitionRecipe,
+    ShardsPartition,
+    WriterPartition,
+)
+from fedpapers.files import write_json
+
+
+def prepare_partition(recipe: PartitionRecipe, dataset_folder: Path, folder: Path) -> None:
+    """Make a partition's folder: `partition.safetensors`, `histogram.csv`, `about.json`.
+
+    Raises:
+        InputError: The data set cannot be divided as the recipe asks.
+    """
+    dataset = read_dataset(dataset_folder)
+    made = make_partition(recipe, dataset)
+    made.write(folder, recipe.model_dump(mode="json", exclude={"dataset"}), dataset.labels)
+    groups = recipe.structure.build().members if recipe.structure else {}
+    about = {"data": dataset.about["name"], "classes": dataset.about["classes"], "groups": groups}
+    write_json(folder / "about.json", about)
+
+
+def make_partition(recipe: PartitionRecipe, dataset: Dataset) -> Partition:
+    """The partition that a recipe describes."""
+    scheme, labels, seed = recipe.partition, dataset.labels, recipe.seed
+    workers = recipe.structure.build().workers if recipe.structure else ()
+    match scheme:
+        case GroupsPartition():
+            assert recipe.structure is not None
+            samples = schemes.by_groups(
+                labels,
+                recipe.structure.build(),
+                scheme.classes_per_group,
+                scheme.class_overlap,
+                scheme.samples_per_worker,
+                seed,
+            )
+        case ShardsPartition():
+            workers = workers or _numbered(scheme.clients)
+            samples = schemes.by_shards(labels, len(workers), scheme.shards_per_client, seed)
+        case DirichletPartition():
+            workers = workers or _numbered(scheme.clients)
+            samples = schemes.by_dirichlet(labels, len(workers), scheme.alpha, scheme.minimum, scheme.attempts, seed)
+        case WriterPartition():
+            if dataset.writers is None:
+                name = dataset.about["name"]
+                raise InputError(f"partition writer: the data set {name} does not say who wrote what")
+            workers, samples = schemes.by_writer(dataset.writers, dataset.writer_names, scheme.minimum)
+    return schemes.split(samples, workers, scheme.train_fraction, seed)
+
+
+def _numbered(clients: int | None) -> tuple[str, ...]:
+    assert clients is not None, "checked with the configuration"
+    return tuple(str(k + 1) for k in range(clients))

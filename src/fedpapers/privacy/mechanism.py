@@ -1,0 +1,110 @@
+"""The mechanism by which a group releases the sum of its cohort's updates.
+
+One object draws the cohort, bounds each client's influence and adds the noise, and says which event this is for an
+accountant: what is counted is what was done. Accountants are elsewhere; they see events only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from dp_accounting import DpEvent
+
+Placement = Literal["central", "client"]
+
+# Scaling a float32 vector rounds each value by up to 2^-24 of it; this much less keeps the norm at most C.
+_ROUNDING = 1 - 2.0**-22
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """Poisson sampling, clipping of each client's update, Gaussian noise.
+
+    Attributes:
+        sampling_rate: q in (0, 1]: each member of the group joins a round independently with this probability.
+        clipping_norm: C > 0: the largest L2 norm of one client's update; infinite for none.
+        noise_multiplier: σ ≥ 0: the noise has standard deviation σ·C in each coordinate; 0 for none.
+        noise: Who adds it. `central`: the group's master, once to each sum, that of an empty cohort included.
+            `client`: each sampled client, to its own clipped update.
+    """
+
+    sampling_rate: float
+    clipping_norm: float = math.inf
+    noise_multiplier: float = 0.0
+    noise: Placement = "central"
+
+    def __post_init__(self) -> None:
+        if self.noise_multiplier > 0 and math.isinf(self.clipping_norm):
+            raise ValueError("noise in proportion to an infinite clipping norm")
+
+    def sample(self, members: int, draw: np.random.Generator) -> NDArray[np.bool_]:
+        """Which of a group's members join a round, shape [members]; possibly none."""
+        return draw.random(members) < self.sampling_rate
+
+    def clip(self, update: Tensor) -> tuple[Tensor, float]:
+        """One client's update [P] with a norm of at most C, and the norm that it had.
+
+        An update that is not finite counts as zero, so that a client whose training diverges cannot break the bound.
+        """
+        norm = torch.linalg.vector_norm(update, dtype=torch.float64).item()
+        if not math.isfinite(norm):
+            return torch.zeros_like(update), norm
+        if norm <= self.clipping_norm:
+            return update, norm
+        return update * (self.clipping_norm / norm * _ROUNDING), norm
+
+    def add_noise(self, total: Tensor, draws: list[np.random.Generator]) -> Tensor:
+        """The release: a sum of clipped updates [P] with the noise of everyone who adds some.
+
+        Args:
+            total: The sum.
+            draws: A generator each; the master's alone if the noise is central, else one a sampled client.
+        """
+        scale = self.noise_multiplier * self.clipping_norm if self.noise_multiplier else 0.0
+        if scale == 0:
+            return total
+        for draw in draws:
+            noise = draw.standard_normal(total.numel(), dtype=np.float32)
+            total = total + scale * torch.from_numpy(noise).to(total.device)
+        return total
+
+    @property
+    def relation(self) -> str:
+        """The neighbouring relation under which `event` holds.
+
+        With noise from the clients the variance of the sum tells how many took part, so that the presence of a
+        client is not hidden; what is hidden is its update, against the same client sending noise alone.
+        """
+        return "add-or-remove-one" if self.noise == "central" else "zero-out"
+
+    def event(self) -> DpEvent:
+        """What one round costs a member, as dp-accounting's event."""
+        import dp_accounting
+
+        if self.noise_multiplier == 0:
+            return dp_accounting.NonPrivateDpEvent()
+        gaussian = dp_accounting.GaussianDpEvent(self.noise_multiplier)
+        if self.noise == "client":
+            from fedpapers.privacy.events import KnownCohortDpEvent
+
+            return KnownCohortDpEvent(self.sampling_rate, gaussian)
+        return dp_accounting.PoissonSampledDpEvent(self.sampling_rate, gaussian)
+
+    def describe(self) -> dict[str, Any]:
+        """The mechanism as values that JSON can hold; `Mechanism.of` is it again."""
+        finite = math.isfinite(self.clipping_norm)
+        return asdict(self) | {"clipping_norm": self.clipping_norm if finite else "inf"}
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Mechanism:
+        """The mechanism from plain values."""
+        return cls(**{**values, "clipping_norm": float(values["clipping_norm"])})

@@ -1,0 +1,106 @@
+"""Accuracy of runs: the table, against ε, against rounds."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+from fedpapers.reporting.figures import MARKERS, palette
+from fedpapers.reporting.runs import add_series, heading, private, varying
+from fedpapers.reporting.tables import mean_and_sd, shown_epsilon
+
+_ACCOUNTANTS = {"pld": "ε (PLD)", "prv": "ε (PRV)", "rdp": "ε (RDP)", "gdp": "ε (GDP limit, ≈)"}
+
+
+def accuracy_table(runs: pd.DataFrame, privacy: pd.DataFrame, accountants: list[str]) -> pd.DataFrame:
+    """One row a method and noise multiplier: ε of the worst-off worker, accuracy mean ± sd over seeds.
+
+    Args:
+        runs: As `read_runs` gives it.
+        privacy: One row a run and accountant.
+        accountants: Which, in the order of their columns.
+    """
+    spent = privacy.pivot_table(index="run", columns="accountant", values="epsilon_max", dropna=False)
+    merged = runs.merge(spent, left_on="run", right_index=True)
+    differ = varying(runs)
+    by = ["title", "groups", *differ]
+    rows = []
+    for key, part in merged.groupby(by, sort=False, dropna=False):
+        row = dict(zip(["Algorithm", "Groups", *map(heading, differ)], map(_shown, key), strict=True))
+        row |= {_ACCOUNTANTS[name]: shown_epsilon(part[name].max()) for name in accountants}
+        rows.append(row | {"Accuracy (%)": mean_and_sd(part["accuracy"]), "Seeds": str(len(part))})
+    baseline = runs.drop_duplicates("seed")["majority_accuracy"]
+    rows.append({"Algorithm": "Majority class", "Accuracy (%)": mean_and_sd(baseline), "Seeds": str(len(baseline))})
+    return pd.DataFrame(rows).fillna("–")
+
+
+def plot_accuracy_by_epsilon(runs: pd.DataFrame, privacy: pd.DataFrame, accountant: str, scale: str) -> Figure:
+    """Accuracy against ε: a line for each private method, a level for each other one."""
+    spent = privacy[privacy["accountant"] == accountant][["run", "epsilon_max"]]
+    frame = add_series(runs).merge(spent, on="run")
+    noisy = private(frame) & np.isfinite(frame["epsilon_max"])
+    series = list(dict.fromkeys(frame["series"]))
+    colours = palette(series)
+    figure, axes = plt.subplots()
+    for i, name in enumerate(series):
+        own = frame[(frame["series"] == name)]
+        if noisy[own.index].any():
+            _line(axes, own[noisy[own.index]], name, colours[name], MARKERS[i % len(MARKERS)])
+        else:
+            axes.axhline(own["accuracy"].mean(), color=colours[name], ls="--", lw=1.2, label=f"{name} (no noise)")
+    axes.axhline(runs["majority_accuracy"].mean(), color="grey", ls=":", lw=1.2, label="Majority class")
+    delta = privacy["delta"].iloc[0]
+    axes.set(xlabel=f"ε of the worst-off worker at δ = {delta:g} ({accountant.upper()})", xscale="log")
+    _finish(axes, scale)
+    return figure
+
+
+def plot_accuracy_by_round(runs: pd.DataFrame, history: pd.DataFrame, scale: str) -> Figure:
+    """Accuracy against rounds, a panel for each noise multiplier, mean and ± one sd over seeds."""
+    frame = history.merge(add_series(runs)[["run", "series"]], on="run")
+    sigma = runs.set_index("run")["noise_multiplier"] if "noise_multiplier" in runs else pd.Series(dtype=float)
+    frame["sigma"] = frame["run"].map(sigma)
+    panels = [None, *sorted(frame["sigma"].dropna().unique())]
+    colours = palette(sorted(frame["series"].unique()))
+    figure, grid = plt.subplots(
+        1, len(panels), sharey=True, figsize=(2.6 * len(panels) + 1.5, 3.4), squeeze=False, layout="constrained"
+    )
+    for axes, level in zip(grid[0], panels, strict=True):
+        shown = frame[frame["sigma"].isna()] if level is None else frame[frame["sigma"] == level]
+        for name, own in shown.groupby("series"):
+            by_round = own.groupby("round")["accuracy"]
+            mean, sd = by_round.mean(), by_round.std(ddof=1).fillna(0)
+            axes.plot(mean.index, mean, color=colours[str(name)], label=str(name))
+            axes.fill_between(mean.index, mean - sd, mean + sd, color=colours[str(name)], alpha=0.2, lw=0)
+        axes.axhline(runs["majority_accuracy"].mean(), color="grey", ls=":", lw=1.2, label="Majority class")
+        axes.set(title="no noise" if level is None else f"σ = {level:g}", xlabel="round", ylim=(0, 1))
+        axes.yaxis.set_major_formatter(PercentFormatter(1))
+    grid[0][0].set_ylabel(f"mean accuracy of workers ({scale} scale)")
+    handles = {label: h for axes in grid[0] for h, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3)
+    return figure
+
+
+def _line(axes: Axes, own: pd.DataFrame, name: str, colour: tuple[float, float, float], marker: str) -> None:
+    by_noise = own.groupby("noise_multiplier", sort=True)
+    accuracy = by_noise["accuracy"]
+    axes.errorbar(
+        by_noise["epsilon_max"].mean(), accuracy.mean(), accuracy.std(ddof=1).fillna(0),
+        color=colour, marker=marker, capsize=3, label=name,
+    )  # fmt: skip
+
+
+def _finish(axes: Axes, scale: str) -> None:
+    axes.set(ylabel=f"mean accuracy of workers ({scale} scale)", ylim=(0, 1))
+    axes.yaxis.set_major_formatter(PercentFormatter(1))
+    axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5))
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, float):
+        return "–" if np.isnan(value) else f"{value:g}"
+    return str(value)

@@ -1,0 +1,38 @@
+"""What all figures have in common: size, palette, files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import seaborn as sns
+from matplotlib.figure import Figure
+
+from fedpapers.files import replacing
+
+MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*", "<", ">")
+
+
+def start() -> None:
+    """Set the style; figures are drawn without a screen."""
+    mpl.use("Agg")
+    sns.set_theme(context="paper", style="whitegrid", palette="colorblind")
+    plt.rcParams.update(
+        {"figure.figsize": (7, 4.2), "savefig.dpi": 150, "legend.frameon": False, "pdf.fonttype": 42, "font.size": 10}
+    )
+
+
+def palette(names: Sequence[str]) -> dict[str, tuple[float, float, float]]:
+    """A colour for each name, from a palette that colour-blind readers can tell apart."""
+    return dict(zip(names, sns.color_palette("colorblind", len(names)), strict=True))
+
+
+def save(figure: Figure, png: str, pdf: str) -> None:
+    """Write a figure in both forms, the same bytes for the same figure."""
+    for path, metadata in ((png, {"Software": None}), (pdf, {"CreationDate": None, "Producer": None})):
+        kind = Path(path).suffix[1:]
+        with replacing(Path(path)) as temporary:
+            figure.savefig(temporary, format=kind, metadata=metadata, bbox_inches="tight")
+    plt.close(figure)

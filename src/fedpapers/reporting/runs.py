@@ -1,0 +1,58 @@
+"""What tells the runs of a paper apart, in words."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+_RESULTS = {"run", "grid", "title", "seed", "accuracy", "accuracy_by_sample", "loss", "majority_accuracy"}
+_NAMES = {
+    "noise_multiplier": "σ",
+    "clipping_norm": "C",
+    "sampling_rate": "q",
+    "learning_rate": "η",
+    "local_steps": "L",
+    "batch_size": "batch",
+    "interval": "S",
+    "rounds": "T",
+}
+_GROUPS = {"overlapping": "overlapping groups", "disjoint": "disjoint groups"}
+_WHOLE = {"local": "each worker alone"}
+
+
+def read_runs(path: str) -> pd.DataFrame:
+    """The runs' table, with the columns `groups` (who trains together) and `method` (title and groups)."""
+    frame = pd.read_csv(path, keep_default_na=False, na_values=[""])
+    grouping = frame["grouping"] if "grouping" in frame else pd.Series(pd.NA, index=frame.index)
+    whole = frame["algorithm"].map(_WHOLE).fillna("one group")
+    frame["groups"] = grouping.map(_GROUPS).fillna(whole)
+    frame["method"] = frame["title"] + ", " + frame["groups"]
+    return frame
+
+
+def varying(frame: pd.DataFrame) -> list[str]:
+    """The hyper-parameters in which runs of one method differ, the noise multiplier first."""
+    known = _RESULTS | {"algorithm", "grouping", "groups", "method"}
+    columns = [column for column in frame.columns if column not in known]
+    differ = [c for c in columns if (frame.groupby("method")[c].nunique(dropna=False) > 1).any()]
+    return sorted(differ, key=lambda column: column != "noise_multiplier")
+
+
+def heading(column: str) -> str:
+    """A hyper-parameter's name as it is shown."""
+    return _NAMES.get(column, column.replace("_", " "))
+
+
+def add_series(frame: pd.DataFrame) -> pd.DataFrame:
+    """Add the column `series`: the method, and the hyper-parameters that vary besides noise multiplier and seed."""
+    label = frame["method"].copy()
+    for column in varying(frame):
+        if column != "noise_multiplier":
+            shown = frame[column].map(lambda value: f"{value:g}" if isinstance(value, float) else str(value))
+            label += ", " + heading(column) + " = " + shown
+    return frame.assign(series=label)
+
+
+def private(frame: pd.DataFrame) -> pd.Series[bool]:
+    """Which runs have a noise multiplier at all."""
+    has = "noise_multiplier" in frame
+    return frame["noise_multiplier"].notna() if has else pd.Series(False, index=frame.index)

@@ -1,0 +1,63 @@
+"""Tables for people: CSV, Markdown and LaTeX (booktabs) of the same content."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pandas as pd
+
+from fedpapers.files import write_text
+
+NOT_AVAILABLE = "not available"
+
+_LATEX = {"σ": r"$\sigma$", "ε": r"$\varepsilon$", "δ": r"$\delta$", "±": r"$\pm$", "≤": r"$\leq$", "≈": r"$\approx$",
+          "–": "--", "%": r"\%", "&": r"\&", "_": r"\_", "#": r"\#", "∞": r"$\infty$"}  # fmt: skip
+
+
+def write_table(frame: pd.DataFrame, csv: Path, md: Path, tex: Path) -> None:
+    """Write a table of texts and numbers in its three forms.
+
+    Args:
+        frame: Columns with the headings that are shown; the index is not.
+        csv: For programs.
+        md: For a page.
+        tex: For a paper: a booktabs tabular, without a float around it.
+    """
+    write_text(csv, frame.to_csv(index=False))
+    write_text(md, frame.to_markdown(index=False, disable_numparse=True) + "\n")
+    write_text(tex, _latex(frame))
+
+
+def mean_and_sd(values: pd.Series[float], scale: float = 100, digits: int = 1) -> str:
+    """`mean ± sd` with the sample standard deviation; of a single value itself, and no sd."""
+    mean = f"{values.mean() * scale:.{digits}f}"
+    return mean if len(values) < 2 else f"{mean} ± {values.std(ddof=1) * scale:.{digits}f}"
+
+
+def shown_epsilon(value: float) -> str:
+    """ε as it is shown: three figures, `inf` for no guarantee at all."""
+    return "inf" if math.isinf(value) else "0" if value == 0 else f"{value:.3g}"
+
+
+def _latex(frame: pd.DataFrame) -> str:
+    def row(cells: list[object]) -> str:
+        return " & ".join(_escaped(str(cell)) for cell in cells) + r" \\"
+
+    body = "\n".join(row(list(cells)) for cells in frame.itertuples(index=False))
+    return "\n".join(
+        [
+            rf"\begin{{tabular}}{{{'l' * len(frame.columns)}}}",
+            r"\toprule",
+            row(list(frame.columns)),
+            r"\midrule",
+            body,
+            r"\bottomrule",
+            r"\end{tabular}",
+            "",
+        ]
+    )
+
+
+def _escaped(text: str) -> str:
+    return "".join(_LATEX.get(character, character) for character in text)
