@@ -1,13 +1,13 @@
 """Tables and figures of DP-OGL (arXiv 2503.04054).
 
-results/dpogl/tables/{table}.{csv,md,tex}
+results/dpogl/tables/{table}.{csv,md,tex,html}
 results/dpogl/figures/{figure}.{png,pdf}
 """
 
 
 rule dpogl:
     input:
-        multiext("results/dpogl/tables/accuracy", ".csv", ".md", ".tex"),
+        multiext("results/dpogl/tables/accuracy", ".csv", ".md", ".tex", ".html"),
         multiext("results/dpogl/figures/accuracy_by_epsilon", ".png", ".pdf"),
         multiext("results/dpogl/figures/accuracy_by_round", ".png", ".pdf"),
         multiext("results/dpogl/figures/partition", ".png", ".pdf"),
@@ -20,8 +20,9 @@ rule tabulate_accuracy:
     output:
         csv="results/{paper}/tables/accuracy.csv",
         tex="results/{paper}/tables/accuracy.tex",
-        md=report(
-            "results/{paper}/tables/accuracy.md",
+        md="results/{paper}/tables/accuracy.md",
+        html=report(
+            "results/{paper}/tables/accuracy.html",
             caption="../report/accuracy.rst",
             category="DP-OGL",
             labels={"result": "accuracy and ε", "kind": "table"},

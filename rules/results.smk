@@ -1,6 +1,6 @@
 """From runs to tidy tables, one set for each paper.
 
-results/{paper}/runs.csv        one row a run: its parameters, last accuracy, majority-class baseline
+results/{paper}/runs.csv        one row a run: its parameters, last accuracy, the best constant answer's
 results/{paper}/history.csv     one row an evaluation of a run
 results/{paper}/privacy.csv     one row a run and accountant: what its ledger costs
 """

@@ -15,4 +15,4 @@ if TYPE_CHECKING:
 runs = read_runs(snakemake.input.runs)
 privacy = pd.read_csv(snakemake.input.privacy)
 table = accuracy_table(runs, privacy, snakemake.params.accountants)
-write_table(table, *(Path(snakemake.output[kind]) for kind in ("csv", "md", "tex")))
+write_table(table, *(Path(snakemake.output[kind]) for kind in ("csv", "md", "tex", "html")))

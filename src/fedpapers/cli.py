@@ -13,8 +13,8 @@ from typing import Annotated, Any
 
 import typer
 
-from fedpapers import __version__
 from fedpapers.errors import InputError
+from fedpapers.version import package_version
 
 app = typer.Typer(
     add_completion=False,
@@ -32,7 +32,7 @@ def fedpapers(
 ) -> None:
     """Private federated learning papers, regenerated, checked and extended."""
     if version:
-        typer.echo(f"fedpapers {__version__}")
+        typer.echo(f"fedpapers {package_version()}")
     elif context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
@@ -51,6 +51,50 @@ def epsilon(
 
     report = epsilon_report(noise_multiplier, sampling_rate, steps, delta, accountant.split(","))
     _print(report, format_report(report), as_json)
+
+
+@app.command()
+def status(
+    config: Annotated[list[Path] | None, typer.Option(help="Configuration files; later ones go before.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Running and finished runs: rounds, accuracy, ε, seconds per round, time left."""
+    from fedpapers.experiment.config import read_config
+    from fedpapers.experiment.plan import Plan
+    from fedpapers.experiment.status import format_status
+    from fedpapers.experiment.status import status as status_of
+
+    rows = status_of(Plan(read_config(config or [Path("config.yaml")])))
+    _print({"runs": rows}, format_status(rows), as_json)
+
+
+config = typer.Typer(no_args_is_help=True, help="The configuration.")
+app.add_typer(config, name="config")
+
+
+@config.command("check")
+def config_check(
+    files: Annotated[list[Path] | None, typer.Argument(help="Files; later ones go before. [config.yaml]")] = None,
+    as_json: Json = False,
+) -> None:
+    """Check a configuration whole, and count the runs of each paper."""
+    from fedpapers.experiment.config import read_config
+    from fedpapers.experiment.plan import Plan
+
+    plan = Plan(read_config(files or [Path("config.yaml")]))
+    runs = {paper: len(table) for paper, table in plan.tables.items()}
+    _print({"runs": runs}, f"runs: {', '.join(f'{paper} {count}' for paper, count in runs.items())}", as_json)
+
+
+@config.command("reference")
+def config_reference() -> None:
+    """Write the JSON schema and the page of all keys, in a checkout."""
+    from fedpapers.experiment.reference import files
+    from fedpapers.files import write_text
+
+    for path, text in files().items():
+        write_text(path, text)
+        typer.echo(path)
 
 
 data = typer.Typer(no_args_is_help=True, help="Data sets and their partitions.")

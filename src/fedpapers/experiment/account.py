@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from fedpapers.experiment.store import read_record
-from fedpapers.privacy.accounting import Epsilon, epsilon
+from fedpapers.privacy.accounting import epsilon
 from fedpapers.privacy.ledger import Ledger
 
 COLUMNS = (
-    "run", "accountant", "delta", "epsilon_max", "epsilon_mean", "unit", "relation", "noise", "adversary",
+    "run", "accountant", "delta", "epsilon_max", "epsilon_mean", "unit", "relation", "adversary",
     "approximation", "note",
 )  # fmt: skip
 
@@ -24,7 +23,7 @@ ADVERSARY = "any other worker, who sees every model of its groups"
 def account(table: Iterable[Mapping[str, Any]], delta: float, accountants: Sequence[str]) -> list[dict[str, Any]]:
     """One row a run and accountant: ε of the worker that has spent most, and the mean over workers.
 
-    A worker spends in each of its groups that has other members; ε bounds what anyone learns who sees all of these
+    A worker spends in each of its groups that the ledger has; ε bounds what anyone learns who sees all of these
     groups' models, so it holds against each other worker.
 
     Args:
@@ -41,12 +40,11 @@ def account(table: Iterable[Mapping[str, Any]], delta: float, accountants: Seque
 
 def _account_run(run: str, record: Mapping[str, Any], delta: float, accountants: Sequence[str]) -> list[dict[str, Any]]:
     ledger = Ledger.of(record["ledger"])
-    memberships = _spending_groups(record["groups"])
-    mechanism = record["ledger"][0]["mechanism"] if record["ledger"] else {"noise": "central"}
+    memberships = _memberships(record["groups"])
     rows = []
     for accountant in accountants:
         answers = [epsilon(ledger.event(groups), delta, accountant) for groups in memberships]
-        worst = max(answers, key=_size)
+        worst = max(answers, key=lambda answer: answer.value)
         rows.append(
             {
                 "run": run,
@@ -55,8 +53,7 @@ def _account_run(run: str, record: Mapping[str, Any], delta: float, accountants:
                 "epsilon_max": worst.value,
                 "epsilon_mean": float(np.mean([answer.value for answer in answers])),
                 "unit": "all data of one worker",
-                "relation": "add-or-remove-one" if mechanism["noise"] == "central" else "zero-out",
-                "noise": mechanism["noise"],
+                "relation": worst.relation,
                 "adversary": ADVERSARY,
                 "approximation": worst.approximation,
                 "note": worst.note or "",
@@ -65,12 +62,7 @@ def _account_run(run: str, record: Mapping[str, Any], delta: float, accountants:
     return rows
 
 
-def _spending_groups(groups: Mapping[str, Sequence[str]]) -> list[tuple[str, ...]]:
-    """For each worker its groups that others see; a worker alone in a group releases nothing there."""
-    seen = {name: members for name, members in groups.items() if len(members) > 1}
+def _memberships(groups: Mapping[str, Sequence[str]]) -> list[tuple[str, ...]]:
+    """The groups of each worker."""
     workers = dict.fromkeys(worker for members in groups.values() for worker in members)
-    return [tuple(name for name, members in seen.items() if worker in members) for worker in workers]
-
-
-def _size(answer: Epsilon) -> float:
-    return answer.value if not math.isnan(answer.value) else math.inf
+    return [tuple(name for name, members in groups.items() if worker in members) for worker in workers]

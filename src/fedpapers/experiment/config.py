@@ -5,26 +5,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+import math
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, ValidationError, create_model
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    GetJsonSchemaHandler,
+    PrivateAttr,
+    ValidationError,
+    create_model,
+    model_validator,
+)
 from pydantic_core import CoreSchema, ErrorDetails
 
-from fedpapers.errors import InputError
+from fedpapers.errors import InputError, nearest
 from fedpapers.experiment.spec import (
     Count,
     Described,
+    Fraction,
     Hyperparameters,
     MnistData,
     Name,
     PartitionSpec,
     StructureSpec,
+    slug,
 )
 from fedpapers.files import read_yaml
 
 Accountant = Literal["pld", "prv", "rdp", "gdp"]
+
+
+def _distinct(values: list[str]) -> list[str]:
+    for value in values:
+        if values.count(value) > 1:
+            raise ValueError(f"{value} stands here twice; expected each once")
+    return values
 
 
 class RunParameters(Hyperparameters):
@@ -76,8 +96,8 @@ RunGrid: type[_Grid] = create_model("RunGrid", __base__=_Grid, __doc__=_Grid.__d
 class Paper(Described):
     """The runs of one paper and how its results are shown."""
 
-    delta: float = Field(gt=0, lt=1, description="δ of every (ε, δ).")
-    accountants: Annotated[list[Accountant], Field(min_length=1)] = Field(
+    delta: Fraction = Field(description="δ of every (ε, δ).")
+    accountants: Annotated[list[Accountant], Field(min_length=1), AfterValidator(_distinct)] = Field(
         description="Accountants of the privacy table; the first one is on the figures' axes."
     )
     common: RunGrid = Field(
@@ -105,6 +125,21 @@ class Config(Described):
     structures: dict[Name, StructureSpec] = Field(description="Group structures by name.")
     training: Training = Field(description="How training is run.")
     papers: dict[Literal["dpogl"], Paper] = Field(min_length=1, description="The papers whose results are made.")
+    _source: str = PrivateAttr("configuration")
+
+    @property
+    def source(self) -> str:
+        """The names of the files that it comes from, for messages."""
+        return self._source
+
+    @model_validator(mode="after")
+    def _folders_differ(self) -> Config:
+        folders: dict[str, str] = {}
+        for name in self.datasets:
+            other = folders.setdefault(slug(name), name)
+            if other != name:
+                raise ValueError(f"datasets: '{other}' and '{name}' would share a folder; expected other names")
+        return self
 
 
 def load_config(content: Mapping[str, Any], where: str = "config.yaml") -> Config:
@@ -118,9 +153,11 @@ def load_config(content: Mapping[str, Any], where: str = "config.yaml") -> Confi
         InputError: A key is unknown or missing, or a value is not as expected.
     """
     try:
-        return Config.model_validate(content)
+        config = Config.model_validate(content)
     except ValidationError as error:
-        raise InputError(_explain(error.errors()[0], where)) from None
+        raise InputError(" ".join(_explain(error.errors()[0], content, where).split())) from None
+    config._source = where
+    return config
 
 
 def read_config(paths: list[Path]) -> Config:
@@ -129,7 +166,7 @@ def read_config(paths: list[Path]) -> Config:
     for path in paths:
         added = read_yaml(path)
         if not isinstance(added, dict):
-            raise InputError(f"{path}: expected keys and values, found {type(added).__name__}")
+            raise InputError(f"{path} is {_shown(added)}; expected keys and values")
         content = merged(content, added)
     return load_config(content, ", ".join(map(str, paths)))
 
@@ -143,24 +180,123 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _explain(error: ErrorDetails, where: str) -> str:
+def expectation(schema: Mapping[str, Any], mark: str = "") -> str:
+    """What a value may be, in words, from its JSON schema: for messages and for the reference page.
+
+    A grid axis reads as one of its values. `mark` stands around words that are to be written as they are.
+    """
+    options = [option for option in _options(schema) if option.get("type") != "null"]
+    single = [option for option in options if option.get("type") != "array"]
+    return " or ".join(dict.fromkeys(_in_words(option, mark) for option in single or options))
+
+
+def _options(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    for option in schema.get("anyOf", [schema]):
+        yield from [option] if option is schema else _options(option)
+
+
+_NOUNS = {"integer": "a whole number", "number": "a number", "string": "text"}
+_BOUNDS = {"minimum": "of at least", "exclusiveMinimum": "above", "maximum": "at most", "exclusiveMaximum": "below"}
+
+
+def _in_words(schema: Mapping[str, Any], mark: str) -> str:
+    match schema:
+        case {"const": word}:
+            return f"{mark}{word}{mark}"
+        case {"enum": words}:
+            *most, last = (f"{mark}{word}{mark}" for word in words)
+            return f"{', '.join(most)} or {last}"
+        case {"type": "array", "items": items}:
+            return f"a list of {expectation(items, mark)}"
+        case {"type": "object", "additionalProperties": {"type": _} as values}:
+            return f"names, each with {expectation(values, mark)}"
+        case {"type": "integer" | "number" | "string" as kind}:
+            limits = (f"{words} {_bound(schema[key])}" for key, words in _BOUNDS.items() if key in schema)
+            return f"{_NOUNS[kind]} {' and '.join(limits)}".strip()
+    return "keys and values"
+
+
+def _bound(bound: float) -> str:
+    return "2^63" if bound == 2**63 else f"{bound:g}"
+
+
+def _explain(error: ErrorDetails, content: Any, where: str) -> str:
     """One line for a value that does not fit: where it stands, what it is, what was expected."""
-    place = [part for part in error["loc"] if part != "[key]"]
-    if place[:1] in (["partitions"], ["structures"]) and len(place) > 2:
-        del place[2]  # the kind of partition or structure, which pydantic adds
-    path = ".".join(str(part) for part in place) or "the whole"
-    if error["type"] == "missing":
-        return f"{where}: {path} is missing; expected: {_description(str(place[-1]))}"
-    message = error["msg"].removeprefix("Value error, ").replace("Input should be", "expected")
-    value = error["input"]
-    shown = f" is {value!r}" if not isinstance(value, dict | list) and error["type"] != "unknown_key" else ""
-    return f"{where}: {path}{shown}: {message}"
+    kind, value, loc = error["type"], error["input"], error["loc"]
+    if loc[-1:] == ("[key]",):
+        path, schema = _locate(loc[:-2], content)
+        return f"{where}: {'.'.join(path)}: {_wrong_name(value, schema['propertyNames'])}"
+    path, schema = _locate(loc, content)
+    place = ": ".join(filter(None, [where, ".".join(path)]))
+    if kind in ("unknown_key", "value_error"):
+        return f"{place}: {error['msg'].removeprefix('Value error, ')}"
+    if kind.startswith("union_tag"):
+        key, schema = schema["discriminator"]["propertyName"], {"enum": list(schema["discriminator"]["mapping"])}
+        place, value = f"{place}.{key}", value.get(key)
+    expected = expectation(schema)
+    if kind in ("missing", "union_tag_not_found"):
+        return f"{place} is missing; expected {expected}"
+    if kind == "finite_number":
+        expected = expected.replace("a number", "a finite number")
+    if isinstance(value, list) and value and schema.get("type") != "object":
+        expected = f"one value: {expected}"
+    words = [word for option in _options(schema) for word in option.get("enum", ())]
+    near = difflib.get_close_matches(str(value), words, n=1)
+    return f"{place} is {_shown(value)}; expected {expected}{''.join(f'; did you mean {word}?' for word in near)}"
 
 
-def _description(key: str) -> str:
-    kinds: list[type[Described]] = [Described]
-    for kind in kinds:
-        kinds += kind.__subclasses__()
-        if key in kind.model_fields and kind.model_fields[key].description:
-            return str(kind.model_fields[key].description)
-    return "a value"
+def _locate(loc: tuple[int | str, ...], content: Any) -> tuple[list[str], dict[str, Any]]:
+    """A value's path as its writer sees it, and its JSON schema.
+
+    Pydantic's own path also has the kinds of partitions and structures, and a place in a list that is but one value.
+    """
+    schema = Config.model_json_schema()
+    definitions = schema["$defs"]
+    path: list[str] = []
+    for part in loc:
+        kind = schema.get("discriminator", {}).get("mapping", {}).get(part)
+        reference = kind or ""
+        if kind is None:
+            schema = _below(schema, part)
+            reference = schema.get("$ref", "")
+            if isinstance(content, Mapping):
+                path.append(str(part))
+                content = content.get(part)
+            elif isinstance(content, list) and isinstance(part, int):
+                path.append(str(part))
+                content = content[part]
+        schema = definitions[reference.rpartition("/")[2]] if reference else schema
+    return path, schema
+
+
+def _below(schema: Mapping[str, Any], part: int | str) -> dict[str, Any]:
+    """The JSON schema of a part of a value."""
+    found: dict[str, Any] = {}
+    for option in _options(schema):
+        named = option.get("properties", {}).get(part)
+        others = option.get("items") if isinstance(part, int) else option.get("additionalProperties")
+        found = named or others or next(iter(option.get("patternProperties", {}).values()), None) or found
+    return found
+
+
+def _wrong_name(name: Any, schema: Mapping[str, Any]) -> str:
+    known = schema.get("enum", [schema["const"]] if "const" in schema else [])
+    if known:
+        return f"unknown key {_shown(name)}; {nearest(str(name), known)}"
+    return f"the name {_shown(name)} cannot be used; expected text of 1 to 60 characters without a slash"
+
+
+def _shown(value: Any) -> str:
+    """A value as its writer knows it."""
+    match value:
+        case None:
+            return "empty"
+        case list():
+            return "a list" if value else "an empty list"
+        case Mapping():
+            return "keys and values" if value else "empty"
+        case bool():
+            return str(value).lower()
+        case float() if not math.isfinite(value):
+            return f".{value}".replace(".-", "-.")
+    return repr(value)

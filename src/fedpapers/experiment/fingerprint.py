@@ -1,9 +1,9 @@
 """What code a result depends on, as a short text that changes when that code changes its meaning.
 
 Snakemake sees changes of a rule's own script, and of its file's time, but not of imported modules. So every rule
-carries the fingerprint of its code among its params: a hash of the syntax trees, without docstrings, of the module
-and of all that it imports inside this package, wherever in the module the import stands. Comments, formatting,
-docstrings and file times leave it as it is.
+carries the fingerprint of its code among its params: a hash of the syntax trees, without docstrings and descriptions
+of fields, of the module and of all that it imports inside this package, wherever in the module the import stands.
+Comments, formatting, documentation and file times leave it as it is.
 """
 
 from __future__ import annotations
@@ -27,15 +27,20 @@ def fingerprint(*sources: str) -> str:
     Raises:
         FileNotFoundError: There is no such module or script.
     """
-    files = {_file(source) for source in sources}
+    trees = sorted((_label(file), _tree(file)) for file in files_behind(*sources))
+    return hashlib.sha256(repr(trees).encode()).hexdigest()[:12]
+
+
+def files_behind(*sources: str) -> set[Path]:
+    """The files of some code and of all that it imports inside this package; see `fingerprint`."""
+    files = {file for source in sources for file in _named(source)}
     waiting = list(files)
     while waiting:
         for module in _imports(waiting.pop()):
             if module not in files:
                 files.add(module)
                 waiting.append(module)
-    trees = sorted((_label(file), _tree(file)) for file in files)
-    return hashlib.sha256(repr(trees).encode()).hexdigest()[:12]
+    return files
 
 
 def _label(file: Path) -> str:
@@ -43,13 +48,19 @@ def _label(file: Path) -> str:
     return file.relative_to(_SOURCE).as_posix() if file.is_relative_to(_SOURCE) else file.name
 
 
-def _file(source: str) -> Path:
+def _named(source: str) -> set[Path]:
     if source.endswith(".py"):
-        return (_SOURCE.parents[1] / source).resolve(strict=True)
-    found = _module_file(source)
-    if found is None:
+        return {(_SOURCE.parents[1] / source).resolve(strict=True)}
+    if _module_file(source) is None:
         raise FileNotFoundError(f"no module {source} in {_SOURCE}")
-    return found
+    return _with_packages(source)
+
+
+def _with_packages(module: str) -> set[Path]:
+    """The files that the import of a module reads: its own and the `__init__` of each package around it."""
+    parts = module.split(".")
+    found = (_module_file(".".join(parts[:end])) for end in range(1, len(parts) + 1))
+    return {path for path in found if path is not None}
 
 
 def _module_file(module: str) -> Path | None:
@@ -58,32 +69,28 @@ def _module_file(module: str) -> Path | None:
     return next((file for file in candidates if file.is_file()), None)
 
 
-@cache
 def _parsed(file: Path) -> ast.Module:
     return ast.parse(file.read_text(encoding="utf-8"), filename=str(file))
 
 
 @cache
 def _tree(file: Path) -> str:
-    """The syntax tree as text, without docstrings and places."""
-    tree = ast.parse(ast.unparse(_parsed(file)))
+    """The syntax tree as text, without documentation and places."""
+    tree = _parsed(file)
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and (
             ast.get_docstring(node, clean=False) is not None
         ):
-            node.body = node.body[1:] or [ast.Pass()]
+            node.body = node.body[1:] or ([] if isinstance(node, ast.Module) else [ast.Pass()])
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Field":
+            node.keywords = [keyword for keyword in node.keywords if keyword.arg != "description"]
     return ast.dump(tree)
 
 
 @cache
-def _imports(file: Path) -> tuple[Path, ...]:
-    """The files of this package that a file imports anywhere; a package brings its `__init__` along."""
-    modules: set[str] = set()
-    for name in _imported_names(_parsed(file)):
-        parts = name.split(".")
-        modules.update(".".join(parts[:end]) for end in range(1, len(parts) + 1))
-    found = (_module_file(module) for module in sorted(modules))
-    return tuple(path for path in found if path is not None)
+def _imports(file: Path) -> frozenset[Path]:
+    """The files of this package that a file imports, anywhere in it."""
+    return frozenset(found for name in _imported_names(_parsed(file)) for found in _with_packages(name))
 
 
 def _imported_names(tree: ast.Module) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +36,22 @@ class PlannedRun:
         return self.parameters.rounds
 
 
+@dataclass(frozen=True)
+class _Place:
+    """Where a grid stands, for messages."""
+
+    paper: str
+    grid: str
+    own: Set[str]
+
+    def __str__(self) -> str:
+        return f"{self.paper}.runs.{self.grid}"
+
+    def of(self, key: str) -> str:
+        """Where the value of a key stands: in the grid itself or in what the paper's grids have in common."""
+        return f"{self}.{key}" if key in self.own else f"{self.paper}.common.{key}"
+
+
 def run_table(config: Config, paper_name: str) -> list[PlannedRun]:
     """The runs of one paper, in the order of the configuration.
 
@@ -45,56 +61,60 @@ def run_table(config: Config, paper_name: str) -> list[PlannedRun]:
     paper = config.papers[paper_name]  # type: ignore[index]
     table: dict[str, PlannedRun] = {}
     for name, grid in paper.runs.items():
-        for planned in _expand(config, paper, name, grid, f"papers.{paper_name}.runs.{name}"):
+        where = _Place(f"{config.source}: papers.{paper_name}", name, grid.axes().keys())
+        for planned in _expand(config, paper, grid, where):
             if planned.run.hash in table:
                 other = table[planned.run.hash].grid
                 raise InputError(
-                    f"papers.{paper_name}.runs.{name}: the run {planned.id} stands twice in the table"
+                    f"{where}: the run {planned.id} stands twice in the table"
                     f" ({'a value is repeated' if other == name else f'also in runs.{other}'}); expected each run once"
                 )
             table[planned.run.hash] = planned
     return list(table.values())
 
 
-def _expand(config: Config, paper: Paper, name: str, grid: RunGrid, where: str) -> Iterator[PlannedRun]:
-    own, common = grid.axes(), paper.common.axes()
-    given = common | own
-    axes = {key: given[key] for key in RunParameters.model_fields if key in given}
-    for values in itertools.product(*axes.values()):
-        chosen = dict(zip(axes, values, strict=True))
-        parameters = _parameters(chosen, own.keys(), where)
-        run = _resolve(config, parameters, where)
-        yield PlannedRun(_identity(parameters, run), name, parameters, run)
+def _expand(config: Config, paper: Paper, grid: RunGrid, where: _Place) -> Iterator[PlannedRun]:
+    given = paper.common.axes() | grid.axes()
+    for algorithm in given.get("algorithm", [None]):
+        if algorithm is None:
+            raise InputError(f"{where}: algorithm is missing; expected it here or in common")
+        axes = _axes_of(algorithm, given, where)
+        for values in itertools.product(*axes.values()):
+            parameters = _parameters(dict(zip(axes, values, strict=True)), where)
+            run = _resolve(config, parameters, where)
+            yield PlannedRun(_identity(parameters, run), where.grid, parameters, run)
 
 
-def _parameters(chosen: dict[str, Any], own: Any, where: str) -> RunParameters:
-    """One run's parameters, without those that its algorithm does not have.
+def _axes_of(algorithm: str, given: dict[str, list[Any]], where: _Place) -> dict[str, list[Any]]:
+    """The values of each key that an algorithm has.
 
     A value from `common` that does not apply is left out; one that the grid itself gives is a mistake.
     """
-    algorithm = chosen.get("algorithm")
-    if algorithm is None:
-        raise InputError(f"{where}: algorithm is missing; expected it here or in common")
-    for key, applies in applicable(algorithm).items():
-        if not applies and key in own and chosen[key] is not None:
-            raise InputError(
-                f"{where}: {key} does not apply to {algorithm}; expected it in common or in a grid without {algorithm}"
-            )
-        if applies and chosen.get(key) is None:
+    axes = {"algorithm": [algorithm]}
+    has = applicable(algorithm)
+    for key, field in RunParameters.model_fields.items():
+        values = given.get(key, [None])
+        if not has.get(key, True):
+            if key in where.own and values != [None]:
+                raise InputError(
+                    f"{where}: {key} does not apply to {algorithm};"
+                    f" expected it in common or in a grid without {algorithm}"
+                )
+        elif None in values and (key in has or field.is_required()):
             raise InputError(f"{where}: {key} is missing; {algorithm} needs it, here or in common")
-        if not applies:
-            chosen.pop(key, None)
+        else:
+            axes.setdefault(key, values)
+    return axes
+
+
+def _parameters(chosen: dict[str, Any], where: _Place) -> RunParameters:
     try:
         return RunParameters(**chosen)
     except ValidationError as error:
-        first = error.errors()[0]
-        what = ".".join(str(part) for part in first["loc"])
-        if first["type"] == "missing":
-            raise InputError(f"{where}: {what} is missing; expected it here or in common") from None
-        raise InputError(f"{where}: {first['msg'].removeprefix('Value error, ')}") from None
+        raise InputError(f"{where}: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from None
 
 
-def _resolve(config: Config, parameters: RunParameters, where: str) -> Run:
+def _resolve(config: Config, parameters: RunParameters, where: _Place) -> Run:
     """The canonical run: names replaced by what they stand for."""
     structure = parameters.structure
     partition = _named(config.partitions, "partition", parameters.partition, where)
@@ -107,14 +127,14 @@ def _resolve(config: Config, parameters: RunParameters, where: str) -> Run:
     )
     if parameters.rounds % parameters.evaluate_every:
         raise InputError(
-            f"{where}: rounds is {parameters.rounds}; expected a multiple of evaluate_every"
+            f"{where.of('rounds')} is {parameters.rounds}; expected a multiple of evaluate_every"
             f" ({parameters.evaluate_every})"
         )
     _check_clients(run, where)
     return run
 
 
-def _check_clients(run: Run, where: str) -> None:
+def _check_clients(run: Run, where: _Place) -> None:
     """The number of clients must come from one place: the structure, the partition, or the data set's writers."""
     scheme = run.partition.scheme
     given = getattr(run.partition, "clients", None)
@@ -128,16 +148,11 @@ def _check_clients(run: Run, where: str) -> None:
         raise InputError(f"{where}: both the partition and the structure say how many clients; expected one of them")
     elif scheme == "writer":
         raise InputError(f"{where}: structure does not go with the partition scheme writer; expected none")
-    if run.structure is not None:
-        try:
-            run.structure.build()
-        except InputError as error:
-            raise InputError(f"{where}: {error}") from None
 
 
-def _named(known: dict[str, Any], kind: str, name: str, where: str) -> Any:
+def _named(known: dict[str, Any], kind: str, name: str, where: _Place) -> Any:
     if name not in known:
-        raise InputError(f"{where}: {kind} '{name}' is not in {kind}s; {nearest(name, known)}")
+        raise InputError(f"{where.of(kind)} is {name!r}; expected one of {kind}s; {nearest(name, known)}")
     return known[name]
 
 

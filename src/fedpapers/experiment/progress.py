@@ -9,7 +9,7 @@ from pathlib import Path
 import typer
 
 from fedpapers.files import write_json
-from fedpapers.privacy.accounting import epsilon
+from fedpapers.privacy.accounting import Release, rdp_epsilon
 from fedpapers.privacy.ledger import Ledger
 
 DELTA = 1e-5  # of the ε in logs and status; the tables have the configuration's own
@@ -55,8 +55,12 @@ class Progress:
 
 def worst_epsilon(ledger: Ledger, delta: float) -> float:
     """ε, by RDP, of the group that has spent most; what a worker of several groups has spent is in the tables."""
-    groups = {group for group, _ in ledger.releases}
-    return max((epsilon(ledger.event([group]), delta, "rdp").value for group in groups), default=0.0)
+    spent: dict[str, list[Release]] = {}
+    for (group, mechanism), times in ledger.releases.items():
+        known_cohort = mechanism.noise == "client"
+        release = Release(mechanism.sampling_rate, mechanism.noise_multiplier, times, known_cohort)
+        spent.setdefault(group, []).append(release)
+    return max((rdp_epsilon(releases, delta).value for releases in spent.values()), default=0.0)
 
 
 def _shown(value: float) -> str:

@@ -10,7 +10,7 @@ import math
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from fedpapers import groups
@@ -19,9 +19,21 @@ from fedpapers.federated.algorithms import ALGORITHMS, Algorithm
 from fedpapers.files import canonical_json
 from fedpapers.groups import Groups
 
-Name = Annotated[str, Field(min_length=1, max_length=60, pattern=r"^[^/\x00-\x1f]+$")]
+
+def _no_truth_value(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise PydanticCustomError("float_type", "expected a number")
+    return value
+
+
+_NotBool = BeforeValidator(_no_truth_value)  # pydantic takes `yes` for 1.0
+
+Name = Annotated[str, Field(min_length=1, max_length=60, pattern=r"^[^/\x00-\x1f]+$", coerce_numbers_to_str=True)]
+Label = Annotated[str, Field(min_length=1, coerce_numbers_to_str=True)]
 Count = Annotated[int, Field(ge=1, strict=True)]
 Seed = Annotated[int, Field(ge=0, lt=2**63, strict=True)]
+Positive = Annotated[float, Field(gt=0), _NotBool]
+Fraction = Annotated[float, Field(gt=0, lt=1), _NotBool]
 
 
 class Described(BaseModel):
@@ -51,13 +63,15 @@ class MnistData(Described):
 
     @model_validator(mode="after")
     def _path_fits_source(self) -> MnistData:
-        if (self.source == "folder") != (self.path is not None):
-            raise ValueError("a path is given if and only if source is folder")
+        if self.source == "folder" and self.path is None:
+            raise ValueError("path is missing; expected the folder of the idx files, as source is folder")
+        if self.source != "folder" and self.path is not None:
+            raise ValueError(f"path does not go with source {self.source}; expected none, or source: folder")
         return self
 
 
 class _Partition(Described):
-    train_fraction: float = Field(0.8, gt=0, lt=1, description="Share of a client's samples to train on.")
+    train_fraction: Fraction = Field(0.8, description="Share of a client's samples to train on.")
 
 
 class GroupsPartition(_Partition):
@@ -71,7 +85,10 @@ class GroupsPartition(_Partition):
     @model_validator(mode="after")
     def _overlap_is_smaller(self) -> GroupsPartition:
         if self.class_overlap >= self.classes_per_group:
-            raise ValueError("class_overlap is to be smaller than classes_per_group")
+            raise ValueError(
+                f"class_overlap is {self.class_overlap}; expected less than"
+                f" classes_per_group ({self.classes_per_group})"
+            )
         return self
 
 
@@ -87,7 +104,7 @@ class DirichletPartition(_Partition):
     """Each label is divided among the clients in Dirichlet(α) proportions."""
 
     scheme: Literal["dirichlet"]
-    alpha: float = Field(gt=0, description="α: the smaller, the more one-sided are the clients.")
+    alpha: Positive = Field(description="α: the smaller, the more one-sided are the clients.")
     minimum: int = Field(2, ge=2, strict=True, description="Fewest samples of a client.")
     attempts: Count = Field(100, description="Draws until each client has its minimum; then it is an error.")
     clients: Count | None = Field(None, description="Clients; left out when a structure gives the workers.")
@@ -111,6 +128,11 @@ class _Structure(Described):
         build = getattr(groups, self.kind)  # type: ignore[attr-defined]
         made: Groups = build(**self.model_dump(exclude={"kind"}))
         return made
+
+    @model_validator(mode="after")
+    def _can_be_built(self) -> _Structure:
+        self.build()
+        return self
 
 
 class SingleStructure(_Structure):
@@ -168,7 +190,7 @@ class CustomStructure(_Structure):
     """Groups of your own."""
 
     kind: Literal["custom"]
-    groups: dict[str, list[str | int]] = Field(description="Group -> its workers.")
+    groups: dict[Label, list[Label]] = Field(description="Group -> its workers; numbers are names too.")
 
     def build(self) -> Groups:
         """The groups as they are given."""
@@ -196,15 +218,15 @@ class Hyperparameters(Described):
     model: Literal["mnist-cnn", "linear"] = Field(description="Which network.")
     local_steps: Count = Field(description="L: mini-batch steps of a client in a round.")
     batch_size: Count = Field(description="Samples of a mini-batch; a client that has fewer gives all of them.")
-    learning_rate: float = Field(gt=0, description="η of the clients' plain SGD.")
-    sampling_rate: float | None = Field(
-        None, gt=0, le=1, description="q (π in DP-OGL): probability that a member of a group joins a round."
+    learning_rate: Positive = Field(description="η of the clients' plain SGD.")
+    sampling_rate: Annotated[float, Field(gt=0, le=1), _NotBool] | None = Field(
+        None, description="q (π in DP-OGL): probability that a member of a group joins a round."
     )
-    clipping_norm: float | None = Field(
-        None, gt=0, allow_inf_nan=True, description="C: largest L2 norm of a client's update; `.inf` for none."
+    clipping_norm: Annotated[float, Field(gt=0, allow_inf_nan=True), _NotBool] | None = Field(
+        None, description="C: largest L2 norm of a client's update; `.inf` for none."
     )
-    noise_multiplier: float | None = Field(
-        None, ge=0, description="σ: the noise has standard deviation σ·C. 0 adds none: ε is infinite."
+    noise_multiplier: Annotated[float, Field(ge=0), _NotBool] | None = Field(
+        None, description="σ: the noise has standard deviation σ·C. 0 adds none: ε is infinite."
     )
     noise: Literal["central", "client"] | None = Field(
         None, description="Who adds the noise: the group's master to the sum, or each client to its update."
@@ -232,7 +254,10 @@ class Hyperparameters(Described):
     @model_validator(mode="after")
     def _noise_is_finite(self) -> Hyperparameters:
         if self.noise_multiplier and self.clipping_norm is not None and math.isinf(self.clipping_norm):
-            raise ValueError("noise_multiplier > 0 needs a finite clipping_norm: the noise is σ·C")
+            raise ValueError(
+                f"clipping_norm is .inf with noise_multiplier {self.noise_multiplier:g}; expected a finite one, as the"
+                " noise has standard deviation σ·C"
+            )
         return self
 
 

@@ -44,7 +44,7 @@ def read_state(path: Path, layout: Layout, groups: int, clients: int, device: to
     """Read a state.
 
     Raises:
-        InputError: The file is missing, damaged, of another version, or of another model or number of groups.
+        InputError: The file is missing, damaged, of another version, or of another round, model or number of groups.
     """
     try:
         with safe_open(path, framework="pt") as file:
@@ -54,8 +54,12 @@ def read_state(path: Path, layout: Layout, groups: int, clients: int, device: to
         raise InputError(f"{path}: no such file; expected the state of an earlier segment") from None
     except (SafetensorError, ValueError, OSError) as error:
         raise InputError(f"{path}: damaged ({error}); delete it to train this segment again") from None
+    about = about if isinstance(about, dict) else {}
     if about.get("format") != FORMAT:
         raise InputError(f"{path}: format {about.get('format')}; expected {FORMAT}; delete it to train it again")
+    round = about.get("round")
+    if not isinstance(round, int) or path != state_path(path.parent, round):
+        raise InputError(f"{path}: the state after round {round}; expected that of its name; delete it")
     rows = {"shared": groups, "private": clients}
     expected = {f"{k}.{name}": [rows[k], *layout.shapes[name]] for name, (k, _) in _places(layout).items()}
     if {name: list(tensor.shape) for name, tensor in found.items()} != expected:
@@ -64,7 +68,7 @@ def read_state(path: Path, layout: Layout, groups: int, clients: int, device: to
     parts = {kind: torch.empty(rows[kind], sizes[kind], device=device) for kind in rows}
     for name, (kind, columns) in _places(layout).items():
         parts[kind][:, columns] = found[f"{kind}.{name}"].reshape(rows[kind], -1).to(device)
-    return State(round=about["round"], **parts)
+    return State(round=round, **parts)
 
 
 def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -77,8 +81,7 @@ def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]])
 
 def write_record(state: Path, made: Mapping[str, Any]) -> None:
     """Write the record of a segment, last of its files: with it the segment is complete."""
-    files = [state, state.with_suffix(".metrics.csv"), state.with_suffix(".clients.csv")]
-    checksums = {file.name: sha256(file) for file in files}
+    checksums = {file.name: sha256(file) for file in _recorded(state)}
     write_json(state.with_suffix(".json"), {"format": FORMAT, **made, "sha256": checksums})
 
 
@@ -91,16 +94,20 @@ def read_record(state: Path) -> dict[str, Any]:
     path = state.with_suffix(".json")
     try:
         record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        checksums, version = record["sha256"], record["format"]
+        version, checksums = record["format"], {file: record["sha256"][file.name] for file in _recorded(state)}
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(f"{path}: missing or damaged; delete {state.stem}.* there to train it again") from None
     if version != FORMAT:
         raise InputError(f"{path}: format {version}; expected {FORMAT}; delete {state.stem}.* to train it again")
-    for name, expected in checksums.items():
-        file = state.with_name(name)
+    for file, expected in checksums.items():
         if not file.is_file() or sha256(file) != expected:
             raise InputError(f"{file}: not the file that was written; delete {state.stem}.* there to train it again")
     return record
+
+
+def _recorded(state: Path) -> list[Path]:
+    """The files of a segment whose checksums its record holds."""
+    return [state, state.with_suffix(".metrics.csv"), state.with_suffix(".clients.csv")]
 
 
 def _places(layout: Layout) -> dict[str, tuple[str, slice]]:

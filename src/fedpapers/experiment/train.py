@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from fedpapers import __version__
 from fedpapers.data.format import read_dataset
 from fedpapers.data.partition import read_partition
 from fedpapers.errors import InputError
@@ -30,6 +29,7 @@ from fedpapers.groups import Groups
 from fedpapers.models import Layout, build
 from fedpapers.privacy.ledger import Ledger
 from fedpapers.privacy.mechanism import Mechanism
+from fedpapers.version import package_version
 
 METRICS = (
     "round", "accuracy", "accuracy_by_sample", "accuracy_p10", "accuracy_p50", "accuracy_p90", "loss",
@@ -85,7 +85,7 @@ def train_segment(segment: Segment, on_round: OnRound) -> None:
         last_evaluation = evaluate(federation, state)
         evaluated.append(_row(0, last_evaluation, RoundSummary()))
     for state, summary in rounds(federation, state, segment.last):  # noqa: B020 (the state goes on)
-        ledger.record(federation.groups.names, federation.mechanism)
+        ledger.record(_seen_groups(federation.groups), federation.mechanism)
         last_evaluation = None
         if state.round % segment.run.evaluate_every == 0:
             last_evaluation = evaluate(federation, state)
@@ -94,6 +94,7 @@ def train_segment(segment: Segment, on_round: OnRound) -> None:
     _write(segment, federation, state, evaluated, last_evaluation)
     made = {
         "run": segment.run.model_dump(mode="json", exclude_none=True),
+        "hash": segment.run.hash,
         "first": segment.first,
         "last": segment.last,
         "groups": {name: list(workers) for name, workers in federation.groups.members.items()},
@@ -151,7 +152,7 @@ def environment(device: torch.device) -> dict[str, Any]:
     """What a result was made with, apart from its description."""
     return {
         "code": fingerprint(__name__),
-        "fedpapers": __version__,
+        "fedpapers": package_version(),
         "python": platform.python_version(),
         "torch": str(torch.__version__),
         "numpy": np.__version__,
@@ -167,12 +168,19 @@ def _start(segment: Segment, federation: Federation) -> tuple[State, Ledger]:
         return federation.initial_state(), Ledger()
     path = store.state_path(segment.folder, segment.first)
     record = store.read_record(path)
+    if record.get("hash") != segment.run.hash or "ledger" not in record:
+        raise InputError(f"{path.with_suffix('.json')}: of another run; delete {path.stem}.* there to train it again")
     layout = federation.learner.layout
     groups, clients = len(federation.groups.names), len(federation.clients)
     return (
         store.read_state(path, layout, groups, clients, federation.clients.device),
         Ledger.of(record["ledger"]),
     )
+
+
+def _seen_groups(groups: Groups) -> list[str]:
+    """The groups whose releases another worker sees: a worker alone in a group releases nothing."""
+    return [name for name, members in groups.members.items() if len(members) > 1]
 
 
 def _row(round: int, evaluation: Evaluation, summary: RoundSummary) -> tuple[Any, ...]:

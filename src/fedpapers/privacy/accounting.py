@@ -107,6 +107,16 @@ def epsilon(event: DpEvent, delta: float, accountant: str) -> Epsilon:
     return replace(_epsilon(ledger, float(delta), accountant), relation=relation)
 
 
+def rdp_epsilon(ledger: Iterable[Release], delta: float) -> Epsilon:
+    """ε by RDP of releases that are known without their events, which spares the import of dp-accounting.
+
+    Args:
+        ledger: Releases, composed.
+        delta: δ in (0, 1).
+    """
+    return _epsilon(tuple(sorted(ledger)), float(delta), "rdp")
+
+
 def all_epsilons(event: DpEvent, delta: float, accountants: Iterable[str] | None = None) -> dict[str, Epsilon]:
     """`epsilon` by each of `accountants` (all four if None), in their order."""
     return {name: epsilon(event, delta, name) for name in (ACCOUNTANTS if accountants is None else accountants)}

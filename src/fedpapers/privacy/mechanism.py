@@ -60,7 +60,10 @@ class Mechanism:
             return torch.zeros_like(update), norm
         if norm <= self.clipping_norm:
             return update, norm
-        return update * (self.clipping_norm / norm * _ROUNDING), norm
+        scale = self.clipping_norm / norm * _ROUNDING
+        if scale < torch.finfo(update.dtype).tiny:  # such a factor has too few digits left: scale in float64
+            return (update.double() * scale).to(update.dtype), norm
+        return update * scale, norm
 
     def add_noise(self, total: Tensor, draws: list[np.random.Generator]) -> Tensor:
         """The release: a sum of clipped updates [P] with the noise of everyone who adds some.
@@ -77,17 +80,12 @@ class Mechanism:
             total = total + scale * torch.from_numpy(noise).to(total.device)
         return total
 
-    @property
-    def relation(self) -> str:
-        """The neighbouring relation under which `event` holds.
+    def event(self) -> DpEvent:
+        """What one round costs a member, as dp-accounting's event.
 
         With noise from the clients the variance of the sum tells how many took part, so that the presence of a
-        client is not hidden; what is hidden is its update, against the same client sending noise alone.
+        client is not hidden: the event is that of a known cohort, and an accountant's relation is zero-out.
         """
-        return "add-or-remove-one" if self.noise == "central" else "zero-out"
-
-    def event(self) -> DpEvent:
-        """What one round costs a member, as dp-accounting's event."""
         import dp_accounting
 
         if self.noise_multiplier == 0:

@@ -7,13 +7,14 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
+from matplotlib.ticker import LogLocator, PercentFormatter
 
 from fedpapers.reporting.figures import MARKERS, palette
 from fedpapers.reporting.runs import add_series, heading, private, varying
 from fedpapers.reporting.tables import mean_and_sd, shown_epsilon
 
 _ACCOUNTANTS = {"pld": "ε (PLD)", "prv": "ε (PRV)", "rdp": "ε (RDP)", "gdp": "ε (GDP limit, ≈)"}
+_CONSTANT = "Best constant answer"
 
 
 def accuracy_table(runs: pd.DataFrame, privacy: pd.DataFrame, accountants: list[str]) -> pd.DataFrame:
@@ -33,8 +34,8 @@ def accuracy_table(runs: pd.DataFrame, privacy: pd.DataFrame, accountants: list[
         row = dict(zip(["Algorithm", "Groups", *map(heading, differ)], map(_shown, key), strict=True))
         row |= {_ACCOUNTANTS[name]: shown_epsilon(part[name].max()) for name in accountants}
         rows.append(row | {"Accuracy (%)": mean_and_sd(part["accuracy"]), "Seeds": str(len(part))})
-    baseline = runs.drop_duplicates("seed")["majority_accuracy"]
-    rows.append({"Algorithm": "Majority class", "Accuracy (%)": mean_and_sd(baseline), "Seeds": str(len(baseline))})
+    baseline = runs.drop_duplicates("seed")["constant_accuracy"]
+    rows.append({"Algorithm": _CONSTANT, "Accuracy (%)": mean_and_sd(baseline), "Seeds": str(len(baseline))})
     return pd.DataFrame(rows).fillna("–")
 
 
@@ -43,46 +44,56 @@ def plot_accuracy_by_epsilon(runs: pd.DataFrame, privacy: pd.DataFrame, accounta
     spent = privacy[privacy["accountant"] == accountant][["run", "epsilon_max"]]
     frame = add_series(runs).merge(spent, on="run")
     noisy = private(frame) & np.isfinite(frame["epsilon_max"])
-    series = list(dict.fromkeys(frame["series"]))
-    colours = palette(series)
+    colours = _colours(frame)
     figure, axes = plt.subplots()
-    for i, name in enumerate(series):
-        own = frame[(frame["series"] == name)]
-        if noisy[own.index].any():
-            _line(axes, own[noisy[own.index]], name, colours[name], MARKERS[i % len(MARKERS)])
+    for i, (name, own) in enumerate(frame.groupby("series", sort=False)):
+        colour, marked = colours[own["kind"].iloc[0]], noisy[own.index]
+        if marked.any():
+            _line(axes, own[marked], str(name), colour, MARKERS[i % len(MARKERS)])
         else:
-            axes.axhline(own["accuracy"].mean(), color=colours[name], ls="--", lw=1.2, label=f"{name} (no noise)")
-    axes.axhline(runs["majority_accuracy"].mean(), color="grey", ls=":", lw=1.2, label="Majority class")
+            axes.axhline(own["accuracy"].mean(), color=colour, ls="--", lw=1.2, label=f"{name} (no noise)")
+    _constant(axes, runs)
     delta = privacy["delta"].iloc[0]
     axes.set(xlabel=f"ε of the worst-off worker at δ = {delta:g} ({accountant.upper()})", xscale="log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter("")
     _finish(axes, scale)
     return figure
 
 
 def plot_accuracy_by_round(runs: pd.DataFrame, history: pd.DataFrame, scale: str) -> Figure:
     """Accuracy against rounds, a panel for each noise multiplier, mean and ± one sd over seeds."""
-    frame = history.merge(add_series(runs)[["run", "series"]], on="run")
+    frame = history.merge(add_series(runs)[["run", "kind"]], on="run")
     sigma = runs.set_index("run")["noise_multiplier"] if "noise_multiplier" in runs else pd.Series(dtype=float)
     frame["sigma"] = frame["run"].map(sigma)
     panels = [None, *sorted(frame["sigma"].dropna().unique())]
-    colours = palette(sorted(frame["series"].unique()))
+    colours = _colours(add_series(runs))
     figure, grid = plt.subplots(
         1, len(panels), sharey=True, figsize=(2.6 * len(panels) + 1.5, 3.4), squeeze=False, layout="constrained"
     )
     for axes, level in zip(grid[0], panels, strict=True):
         shown = frame[frame["sigma"].isna()] if level is None else frame[frame["sigma"] == level]
-        for name, own in shown.groupby("series"):
+        for name, own in shown.groupby("kind", sort=False):
             by_round = own.groupby("round")["accuracy"]
             mean, sd = by_round.mean(), by_round.std(ddof=1).fillna(0)
             axes.plot(mean.index, mean, color=colours[str(name)], label=str(name))
             axes.fill_between(mean.index, mean - sd, mean + sd, color=colours[str(name)], alpha=0.2, lw=0)
-        axes.axhline(runs["majority_accuracy"].mean(), color="grey", ls=":", lw=1.2, label="Majority class")
+        _constant(axes, runs)
         axes.set(title="no noise" if level is None else f"σ = {level:g}", xlabel="round", ylim=(0, 1))
         axes.yaxis.set_major_formatter(PercentFormatter(1))
-    grid[0][0].set_ylabel(f"mean accuracy of workers ({scale} scale)")
+    grid[0][0].set_ylabel(f"mean accuracy of workers\n({scale} scale)")
     handles = {label: h for axes in grid[0] for h, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3)
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=5)
     return figure
+
+
+def _colours(frame: pd.DataFrame) -> dict[str, tuple[float, float, float]]:
+    return palette(list(dict.fromkeys(frame["kind"])))
+
+
+def _constant(axes: Axes, runs: pd.DataFrame) -> None:
+    axes.axhline(runs["constant_accuracy"].mean(), color="grey", ls=":", lw=1.2, label=_CONSTANT.lower())
 
 
 def _line(axes: Axes, own: pd.DataFrame, name: str, colour: tuple[float, float, float], marker: str) -> None:

@@ -8,6 +8,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 _MOST_NAMED = 40
 
@@ -31,7 +32,13 @@ def plot_partition(
         2, 1, sharex=True, figsize=(wide, 4.6), layout="constrained",
         gridspec_kw={"height_ratios": [len(classes), max(1, len(groups))]},
     )  # fmt: skip
-    sns.heatmap(counts.T, ax=above, cmap="viridis", cbar_kws={"label": "samples"}, xticklabels=False)
+    sns.heatmap(
+        counts.T,
+        ax=above,
+        cmap="viridis",
+        cbar_kws={"label": "samples", "ticks": MaxNLocator(integer=True)},
+        xticklabels=False,
+    )
     above.set(ylabel="label", xlabel="", title=f"{data}: samples of each worker by label")
     above.set_yticklabels(classes, rotation=0)
     member = pd.DataFrame(

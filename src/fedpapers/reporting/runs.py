@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-_RESULTS = {"run", "grid", "title", "seed", "accuracy", "accuracy_by_sample", "loss", "majority_accuracy"}
+_RESULTS = {"run", "grid", "title", "seed", "accuracy", "accuracy_by_sample", "loss", "constant_accuracy"}
 _NAMES = {
     "noise_multiplier": "σ",
     "clipping_norm": "C",
@@ -30,11 +30,12 @@ def read_runs(path: str) -> pd.DataFrame:
 
 
 def varying(frame: pd.DataFrame) -> list[str]:
-    """The hyper-parameters in which runs of one method differ, the noise multiplier first."""
+    """The hyper-parameters in which runs of one method differ, before them the noise multiplier if any run has one."""
     known = _RESULTS | {"algorithm", "grouping", "groups", "method"}
     columns = [column for column in frame.columns if column not in known]
     differ = [c for c in columns if (frame.groupby("method")[c].nunique(dropna=False) > 1).any()]
-    return sorted(differ, key=lambda column: column != "noise_multiplier")
+    first = ["noise_multiplier"] if private(frame).any() else []
+    return first + [column for column in differ if column not in first]
 
 
 def heading(column: str) -> str:
@@ -43,13 +44,16 @@ def heading(column: str) -> str:
 
 
 def add_series(frame: pd.DataFrame) -> pd.DataFrame:
-    """Add the column `series`: the method, and the hyper-parameters that vary besides noise multiplier and seed."""
-    label = frame["method"].copy()
+    """Add the columns `kind` (who trains together, what varies besides noise and seed) and `series` (with the title).
+
+    A method and its twin without noise are of one kind.
+    """
+    kind = frame["groups"].copy()
     for column in varying(frame):
         if column != "noise_multiplier":
             shown = frame[column].map(lambda value: f"{value:g}" if isinstance(value, float) else str(value))
-            label += ", " + heading(column) + " = " + shown
-    return frame.assign(series=label)
+            kind += ", " + heading(column) + " = " + shown
+    return frame.assign(kind=kind, series=frame["title"] + ", " + kind)
 
 
 def private(frame: pd.DataFrame) -> pd.Series[bool]:

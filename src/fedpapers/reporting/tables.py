@@ -1,4 +1,4 @@
-"""Tables for people: CSV, Markdown and LaTeX (booktabs) of the same content."""
+"""Tables for people: CSV, Markdown, LaTeX (booktabs) and HTML of the same content."""
 
 from __future__ import annotations
 
@@ -14,19 +14,32 @@ NOT_AVAILABLE = "not available"
 _LATEX = {"σ": r"$\sigma$", "ε": r"$\varepsilon$", "δ": r"$\delta$", "±": r"$\pm$", "≤": r"$\leq$", "≈": r"$\approx$",
           "–": "--", "%": r"\%", "&": r"\&", "_": r"\_", "#": r"\#", "∞": r"$\infty$"}  # fmt: skip
 
+_PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><style>
+body {{ font-family: sans-serif; font-size: 14px; }}
+table {{ border-collapse: collapse; border-top: 2px solid; border-bottom: 2px solid; }}
+th {{ border-bottom: 1px solid; }}
+th, td {{ padding: 4px 12px; text-align: left; }}
+</style></head><body>
+{table}
+</body></html>
+"""
 
-def write_table(frame: pd.DataFrame, csv: Path, md: Path, tex: Path) -> None:
-    """Write a table of texts and numbers in its three forms.
+
+def write_table(frame: pd.DataFrame, csv: Path, md: Path, tex: Path, html: Path) -> None:
+    """Write a table of texts and numbers in its four forms.
 
     Args:
         frame: Columns with the headings that are shown; the index is not.
         csv: For programs.
         md: For a page.
         tex: For a paper: a booktabs tabular, without a float around it.
+        html: For the report.
     """
     write_text(csv, frame.to_csv(index=False))
     write_text(md, frame.to_markdown(index=False, disable_numparse=True) + "\n")
     write_text(tex, _latex(frame))
+    write_text(html, _PAGE.format(table=frame.to_html(index=False, border=0)))
 
 
 def mean_and_sd(values: pd.Series[float], scale: float = 100, digits: int = 1) -> str:

@@ -1,0 +1,164 @@
+"""What reruns what: the table of docs/reruns.md, each row played with Snakemake itself on a tiny experiment.
+
+A copy of the checkout runs once; each row then changes something in a copy of that and asks `snakemake -n` what it
+would do. Copies keep file times, so that nothing but the change is new.
+"""
+
+import json
+import re
+
+import pytest
+import yaml
+from checkout import snakemake
+
+pytestmark = [pytest.mark.workflow, pytest.mark.xdist_group("workflow")]
+
+AGGREGATES = {"collect_runs", "account", "tabulate_accuracy", "plot_accuracy_by_epsilon", "plot_accuracy_by_round"}
+DOWNSTREAM = AGGREGATES | {"plot_partition"}
+RUNS = 4  # of configs/tiny.yaml, each in two segments
+
+
+def planned(folder, *arguments):
+    """Rule -> number of jobs that a dry run plans, target rules left out."""
+    answer = snakemake(folder, "-n", "--cores", "2", *arguments)
+    text = answer.stdout + answer.stderr
+    assert answer.returncode == 0, text
+    if "Nothing to be done" in text:
+        return {}
+    table = re.findall(r"^(\w+) +(\d+)$", text.split("Job stats:")[1].split("total")[0], re.MULTILINE)
+    return {rule: int(count) for rule, count in table if rule not in ("all", "dpogl")}
+
+
+def edit(folder, file, old, new):
+    path = folder / file
+    text = path.read_text()
+    assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {file}"
+    path.write_text(text.replace(old, new))
+
+
+def configure(folder, change):
+    path = folder / "config.yaml"
+    config = yaml.safe_load(path.read_text())
+    change(config)
+    path.write_text(yaml.safe_dump(config, sort_keys=False))
+
+
+def test_the_tiny_experiment_leaves_all_results(finished):
+    results = finished / "results"
+    assert len(list(results.glob("runs/*/run.json"))) == RUNS
+    for name in ("accuracy_by_epsilon", "accuracy_by_round", "partition"):
+        assert (results / f"dpogl/figures/{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert (results / f"dpogl/figures/{name}.pdf").read_bytes().startswith(b"%PDF")
+    assert r"\toprule" in (results / "dpogl/tables/accuracy.tex").read_text()
+    record = json.loads(next(results.glob("runs/*/round-000002.json")).read_text())
+    assert record["made"]["code"] and record["run"]["seed"] == 0 and record["sha256"]
+
+
+def test_nothing_reruns_when_nothing_changes(checkout):
+    assert planned(checkout) == {}
+
+
+def test_a_touch_reruns_nothing(checkout):
+    for part in ("src", "scripts", "rules"):
+        for file in (checkout / part).rglob("*.*"):
+            file.touch()
+    assert planned(checkout) == {}
+
+
+def test_a_comment_or_docstring_reruns_nothing(checkout):
+    for part in ("src", "scripts"):
+        for file in (checkout / part).rglob("*.py"):
+            file.write_text(file.read_text() + "\n# a comment\n")
+    for file in (checkout / "rules").glob("*.smk"):
+        file.write_text(file.read_text() + "\n# a comment\n")
+    rounds = "src/fedpapers/federated/rounds.py"
+    edit(checkout, rounds, '"""The engine: one round of any algorithm', '"""Machinery: one round of any algorithm')
+    edit(checkout, rounds, '"""One epoch: start models', '"""An epoch: start models')
+    assert planned(checkout) == {}
+
+
+def test_a_plotting_script_reruns_its_figure(checkout):
+    edit(checkout, "scripts/plot_accuracy_by_round.py", "figures.start()", "figures.start()\nprint('drawn')")
+    assert planned(checkout) == {"plot_accuracy_by_round": 1}
+
+
+def test_a_plotting_module_reruns_the_figures_that_use_it(checkout):
+    edit(checkout, "src/fedpapers/reporting/partition.py", 'cmap="viridis"', 'cmap="cividis"')
+    assert planned(checkout) == {"plot_partition": 1}
+
+
+def test_an_accountant_reruns_the_accounting_and_what_shows_it(checkout):
+    edit(checkout, "src/fedpapers/privacy/accounting.py", "_LARGEST_MU = 1e15", "_LARGEST_MU = 1e14")
+    assert planned(checkout) == {"account": 1, "tabulate_accuracy": 1, "plot_accuracy_by_epsilon": 1}
+
+
+def test_a_training_formula_reruns_training_and_what_follows(checkout):
+    edit(
+        checkout, "src/fedpapers/federated/cohort.py", "self.learning_rate * gradient", "gradient * self.learning_rate"
+    )
+    assert planned(checkout) == {"train": 2 * RUNS, **dict.fromkeys(AGGREGATES, 1)}
+
+
+def test_the_partition_code_reruns_partitions_and_what_follows(checkout):
+    edit(checkout, "src/fedpapers/data/partition.py", "n * train_fraction + 0.5", "0.5 + n * train_fraction")
+    assert planned(checkout) == {"prepare_partition": 1, "train": 2 * RUNS, **dict.fromkeys(DOWNSTREAM, 1)}
+
+
+def test_one_more_noise_multiplier_trains_the_new_runs(checkout):
+    configure(checkout, lambda c: c["papers"]["dpogl"]["runs"]["private"]["noise_multiplier"].append(2.0))
+    assert planned(checkout) == {"train": 2 * 2, **dict.fromkeys(AGGREGATES, 1)}
+
+
+def test_one_more_seed_trains_the_new_runs_on_their_partition(checkout):
+    configure(checkout, lambda c: c["papers"]["dpogl"]["common"].update(seed=[0, 1]))
+    assert planned(checkout) == {"prepare_partition": 1, "train": 2 * RUNS, **dict.fromkeys(AGGREGATES, 1)}
+
+
+def test_one_more_interval_trains_the_new_runs(checkout):
+    configure(checkout, lambda c: c["papers"]["dpogl"]["runs"]["groups"].update(interval=[1, 2]))
+    assert planned(checkout) == {"train": 2, **dict.fromkeys(AGGREGATES, 1)}
+
+
+def test_one_more_structure_trains_the_new_runs(checkout):
+    def more(config):
+        config["structures"]["pair"] = {"kind": "string", "groups": 2, "size": 4, "shared": 1}
+        config["papers"]["dpogl"]["runs"]["groups"]["structure"] = ["overlapping", "pair"]
+
+    configure(checkout, more)
+    assert planned(checkout) == {"prepare_partition": 1, "train": 2, **dict.fromkeys(AGGREGATES, 1)}
+
+
+def test_more_rounds_train_the_added_segment(checkout):
+    configure(checkout, lambda c: c["papers"]["dpogl"]["common"].update(rounds=6))
+    assert planned(checkout) == {"train": RUNS, **dict.fromkeys(AGGREGATES, 1)}
+
+
+def test_another_delta_reruns_the_accounting(checkout):
+    configure(checkout, lambda c: c["papers"]["dpogl"].update(delta=1e-6))
+    assert planned(checkout) == {"account": 1, "tabulate_accuracy": 1, "plot_accuracy_by_epsilon": 1}
+
+
+def test_threads_memory_and_profile_rerun_nothing(checkout):
+    configure(checkout, lambda c: c["training"].update(threads=2, device="cpu"))
+    assert planned(checkout, "--default-resources", "mem_mb=500", "--jobs", "1") == {}
+
+
+def test_order_and_comments_of_the_configuration_rerun_nothing(checkout):
+    path = checkout / "config.yaml"
+    config = yaml.safe_load(path.read_text())
+    path.write_text("# a comment\n" + yaml.safe_dump(dict(reversed(config.items())), sort_keys=False))
+    assert planned(checkout) == {}
+
+
+def test_a_lost_result_is_made_again(checkout):
+    (checkout / "results/dpogl/figures/partition.png").unlink()
+    assert planned(checkout) == {"plot_partition": 1}
+
+
+def test_a_bad_configuration_ends_in_one_line(checkout):
+    configure(checkout, lambda c: c["papers"]["dpogl"]["common"].update(nois_multiplier=1.0))
+    answer = snakemake(checkout, "-n", "--cores", "2")
+    assert answer.returncode != 0
+    complaint = [line for line in answer.stderr.splitlines() if "nois_multiplier" in line]
+    assert len(complaint) == 1 and "did you mean 'noise_multiplier'?" in complaint[0]
+    assert "Traceback" not in answer.stderr
