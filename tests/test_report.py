@@ -1,7 +1,6 @@
 """The report as a browser shows it."""
 
 import json
-import re
 import shutil
 import subprocess
 import zipfile
@@ -32,9 +31,10 @@ def report(finished, tmp_path_factory):
 
 def test_the_report_holds_every_result_with_its_caption(report):
     page = (report / "report.html").read_text()
-    results = json.loads(re.search(r"^var results = (\{.*\});?$", page, re.MULTILINE)[1])
+    results, _ = json.JSONDecoder().raw_decode(page, page.index('var results = {"') + len("var results = "))
     shown = {result["name"] for result in results.values()}
     assert shown == {"accuracy.html", "accuracy_by_epsilon.png", "accuracy_by_round.png", "partition.png"}
+    assert all((report / result["data_uri"]).stat().st_size > 0 for result in results.values())
     assert all("scale" in result["caption"] or "worker" in result["caption"] for result in results.values())
 
 
