@@ -83,17 +83,19 @@ class Plan:
 
     def first_round(self, wildcards: Any) -> int:
         """The round from which the segment that ends at round `wildcards.round` starts."""
-        return self._segment_start(int(wildcards.round))
+        return self._segment_start(self._known(self.runs, wildcards.run), int(wildcards.round))
 
     def training_input(self, wildcards: Any) -> dict[str, str]:
         """What a segment needs: data set, partition, and the state before, if there is one."""
         planned = self._known(self.runs, wildcards.run)
         needed = {"data": str(_dataset_about(planned.run)), "partition": str(_partition_file(planned))}
-        first = self._segment_start(int(wildcards.round))
+        first = self._segment_start(planned, int(wildcards.round))
         return needed | ({"previous": str(state_file(planned.id, first))} if first else {})
 
-    def _segment_start(self, last: int) -> int:
-        length = self.config.training.segment_rounds
+    def _segment_start(self, planned: PlannedRun, last: int) -> int:
+        """The round of the state from which a segment goes on; states are kept at releases only."""
+        every = planned.run.release_every
+        length = -(-self.config.training.segment_rounds // every) * every
         return max(0, (last - 1) // length * length)
 
     # Results
@@ -117,13 +119,13 @@ class Plan:
             "grid": planned.grid,
             **planned.parameters.model_dump(mode="json", exclude_none=True),
             "title": planned.run.description.title,
-            "states": [str(state_file(planned.id, end)) for end in self._ends(planned.rounds)],
+            "states": [str(state_file(planned.id, end)) for end in self._ends(planned)],
             "partition_folder": str(_partition_file(planned).parent),
         }
 
-    def _ends(self, rounds: int) -> list[int]:
-        ends = [rounds]
-        while (start := self._segment_start(ends[0])) > 0:
+    def _ends(self, planned: PlannedRun) -> list[int]:
+        ends = [planned.rounds]
+        while (start := self._segment_start(planned, ends[0])) > 0:
             ends.insert(0, start)
         return ends
 

@@ -212,9 +212,9 @@ StructureSpec = Annotated[
 class Hyperparameters(Described):
     """What may vary from run to run; a key that does not apply to an algorithm has no value in its runs."""
 
-    algorithm: Literal["local", "fedavg", "dpfedavg", "fedmtl", "dpfedmtl", "ogl", "dp-ogl"] = Field(
-        description="Which algorithm trains."
-    )
+    algorithm: Literal[
+        "local", "fedavg", "dpfedavg", "fedmtl", "dpfedmtl", "ogl", "dp-ogl", "dp-ogl-plus", "dp-ogl-local"
+    ] = Field(description="Which algorithm trains.")
     model: Literal["mnist-cnn", "linear"] = Field(description="Which network.")
     local_steps: Count = Field(description="L: mini-batch steps of a client in a round.")
     batch_size: Count = Field(description="Samples of a mini-batch; a client that has fewer gives all of them.")
@@ -250,6 +250,11 @@ class Hyperparameters(Described):
     def description(self) -> Algorithm:
         """The algorithm's description."""
         return ALGORITHMS[self.algorithm]
+
+    @property
+    def release_every(self) -> int:
+        """Rounds from one release to the next."""
+        return (self.interval or 1) if self.description.releases == "interval" else 1
 
     @model_validator(mode="after")
     def _noise_is_finite(self) -> Hyperparameters:

@@ -123,16 +123,25 @@ def federate(run: Run, dataset_folder: Path, partition_file: Path, device: torch
         groups=training_groups(grouping, structure),
         clients=Clients(dataset.images, dataset.labels, partition.train, partition.test, device),
         learner=Learner(model, Layout.of(model, private), run.learning_rate),
-        mechanism=Mechanism(
-            sampling_rate=run.sampling_rate or 1.0,
-            clipping_norm=math.inf if run.clipping_norm is None else run.clipping_norm,
-            noise_multiplier=run.noise_multiplier or 0.0,
-            noise=run.noise or "central",
-        ),
+        mechanism=_mechanism(run),
         local_steps=run.local_steps,
         batch_size=run.batch_size,
         interval=run.interval or 1,
         mixing=run.mixing or "update",
+        release_every=run.release_every,
+        exchanges=run.description.exchanges,
+    )
+
+
+def _mechanism(run: Run) -> Mechanism:
+    """How each group releases its sum; that of S rounds is clipped to √S·C, with noise in proportion."""
+    norm = math.inf if run.clipping_norm is None else run.clipping_norm
+    return Mechanism(
+        sampling_rate=run.sampling_rate or 1.0,
+        clipping_norm=norm * math.sqrt(run.release_every),
+        noise_multiplier=run.noise_multiplier or 0.0,
+        noise=run.noise or "central",
+        exposed=run.description.exchanges and run.release_every > 1,
     )
 
 
