@@ -519,7 +519,7 @@ def test_training_inputs_chain_back_to_the_start(plan):
     while "previous" in needed:
         found = re.fullmatch(rf"results/runs/{re.escape(run)}/round-(\d{{6}})\.safetensors", needed["previous"])
         rounds.append(int(found[1]))
-        assert needed.keys() == {"data", "partition", "previous"}
+        assert needed.keys() == {"data", "partition", "previous", "record"}
         needed = plan.training_input(SimpleNamespace(run=run, round=found[1]))
     assert rounds == [45, 40, 20]
     assert needed.keys() == {"data", "partition"}

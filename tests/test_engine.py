@@ -168,7 +168,7 @@ def dp_ogl_interval(federation: Federation, last: int) -> NDArray[np.float64]:
 @pytest.mark.parametrize("groups", [overlapping(), string(3, 4, 1)])
 def test_interval_mechanisms_follow_their_equations(make_federation: Make, groups: Groups, exchanges: bool) -> None:
     federation = replace(
-        make_federation(groups, sampling_rate=0.6, clipping_norm=1.0, interval=3, **FULL_BATCH),
+        make_federation(groups, sampling_rate=0.6, clipping_norm=1.0, interval=3, exposed=exchanges, **FULL_BATCH),
         release_every=3, exchanges=exchanges,
     )  # fmt: skip
     summaries = [summary for _, summary in rounds(federation, federation.initial_state(), 6)]
@@ -193,7 +193,8 @@ def test_interval_mechanisms_with_intervals_of_one_round_are_dp_ogl(
 
 
 def test_an_interval_has_one_noise_of_its_own_size(make_federation: Make) -> None:
-    quiet = replace(make_federation(single(5), sampling_rate=0.5, clipping_norm=1e-3), release_every=2, exchanges=True)
+    members = make_federation(single(5), sampling_rate=0.5, clipping_norm=1e-3, exposed=True)
+    quiet = replace(members, release_every=2, exchanges=True)
     loud = replace(quiet, mechanism=replace(quiet.mechanism, noise_multiplier=1e4))
     noise = (run(loud, 2).shared - run(quiet, 2).shared) * quiet.expected_cohort(0)
     assert noise.std().item() == pytest.approx(10.0, rel=0.03)  # 7,850 draws: the sd of the sd is 0.8 %

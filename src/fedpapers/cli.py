@@ -1,7 +1,7 @@
 """The command line: questions that need no workflow, and the commands that the workflow's rules call.
 
 A command only reads its options, calls the package, and prints. What it needs is imported when it runs, so that
-each command pays for its own libraries alone. `docs/cli.md` lists the JSON shapes.
+each command pays for its own libraries alone.
 """
 
 from __future__ import annotations

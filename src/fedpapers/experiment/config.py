@@ -29,7 +29,7 @@ from fedpapers.experiment.spec import (
     Described,
     Fraction,
     Hyperparameters,
-    MnistData,
+    MnistSource,
     Name,
     PartitionSpec,
     StructureSpec,
@@ -120,7 +120,7 @@ class Config(Described):
     """All of `config.yaml`."""
 
     scale: Literal["tiny", "embedded", "paper"] = Field(description="Named in tables and captions.")
-    datasets: dict[Name, MnistData] = Field(min_length=1, description="Data sets by name.")
+    datasets: dict[Name, MnistSource] = Field(min_length=1, description="Data sets by name.")
     partitions: dict[Name, PartitionSpec] = Field(min_length=1, description="Partitions over clients by name.")
     structures: dict[Name, StructureSpec] = Field(description="Group structures by name.")
     training: Training = Field(description="How training is run.")

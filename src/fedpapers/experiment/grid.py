@@ -121,7 +121,7 @@ def _resolve(config: Config, parameters: RunParameters, where: _Place) -> Run:
     run = Run(
         **parameters.model_dump(exclude={"dataset", "partition", "structure", "rounds"}),
         dataset_name=parameters.dataset,
-        dataset=_named(config.datasets, "dataset", parameters.dataset, where),
+        dataset=_named(config.datasets, "dataset", parameters.dataset, where).model_dump(),
         partition=partition,
         structure=None if structure is None else _named(config.structures, "structure", structure, where),
     )

