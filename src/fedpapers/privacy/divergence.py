@@ -11,6 +11,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import erf, gammaln, logsumexp, xlog1py, xlogy
 
 from fedpapers.privacy.quadrature import (
@@ -22,6 +23,8 @@ from fedpapers.privacy.quadrature import (
     two_sided_renyi,
 )
 
+Ints = NDArray[np.int64]
+
 ORDERS: Array = np.array([*(np.arange(11, 110) / 10), *range(11, 64), 128, 256], dtype=np.float64)
 """The Rényi orders α of all leakage bounds."""
 
@@ -31,6 +34,7 @@ MOST_RELAYS = 24
 A cut through r relays beats the plain delay only when an interval has more than about 4 r² epochs.
 """
 
+_HUGE = 1e300  # stands for inf in products with counts that may be 0
 _MARGIN = 1.002  # the supremum of the numeric coefficient is taken on a grid
 
 
@@ -49,6 +53,25 @@ def epsilon(rdp: Array, delta: float) -> Array:
     # Bretagnolle and Huber: TV² ≤ 1 - exp(-D).
     nothing = (rdp < -np.log1p(-(delta**2))).any(axis=-1)
     return np.asarray(np.where(nothing, 0.0, best))
+
+
+def composed(counts: Ints, divergences: Array) -> Array:
+    """The divergence of releases composed: Σ counts · divergences, in which 0 · inf is 0.
+
+    Args:
+        counts: How many of each kind, shape [..., kinds].
+        divergences: Shape [kinds, orders].
+
+    Returns:
+        Shape [..., orders].
+    """
+    total = counts @ np.minimum(divergences, _HUGE)
+    return np.asarray(np.where(total >= _HUGE, np.inf, total))
+
+
+def chance_of(log_chance: Array, log_value: Array) -> Array:
+    """log(chance · value), in which 0 · inf is 0."""
+    return np.asarray(np.where(np.isneginf(log_chance), -np.inf, log_chance + log_value))
 
 
 def sgm(sampling_rate: float, noise_multiplier: float) -> Array:
@@ -178,9 +201,7 @@ def _peak(values: Array) -> Array:
 
 
 def _relayed_pair(relays: int, sampling_rate: float, noise_multiplier: float) -> tuple[Mixture, Mixture]:
-    return _sampled(relays, sampling_rate, 1 / noise_multiplier), _sampled(
-        relays, sampling_rate, -1 / noise_multiplier
-    )
+    return _sampled(relays, sampling_rate, 1 / noise_multiplier), _sampled(relays, sampling_rate, -1 / noise_multiplier)
 
 
 def _sampled(members: int, sampling_rate: float, step: float) -> Mixture:

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from fedpapers.privacy.divergence import ORDERS
+from fedpapers.privacy.divergence import ORDERS, chance_of, composed
 from fedpapers.privacy.group_graph import FAR, GroupGraph, Ints
 from fedpapers.privacy.group_mechanisms import EpochMechanisms
 from fedpapers.privacy.quadrature import Array
@@ -22,7 +22,6 @@ MOST_GROUPS = 13
 """Up to here every set of groups is tried as a cut; larger graphs use layers."""
 
 _PEELED_CUTS = 64  # percolation is computed for all cuts up to this many, else for the best ones of the cut bound
-_HUGE = 1e300  # stands for inf in products with counts that may be 0
 
 Masks = NDArray[np.int64]
 
@@ -46,13 +45,15 @@ class Reach:
     @classmethod
     def of(cls, graph: GroupGraph, source: int, groups: Ints, mechanisms: EpochMechanisms) -> Reach:
         """The reach of one worker of class `source`, given the groups it can reach."""
-        bit = {int(group): 1 << i for i, group in enumerate(groups)}
-        links = [
-            (sum(bit[int(m)] for m in graph.groups_of(c)), int(size))
-            for c, size in enumerate(graph.others(source))
-            if size > 0 and int(graph.groups_of(c)[0]) in bit
-        ]
-        return cls(groups, sum(bit[int(m)] for m in graph.groups_of(source)), tuple(links), mechanisms)
+        reach = cls(groups, 0, (), mechanisms)
+        touching = np.unique(graph.member_class[np.isin(graph.member_group, groups)])
+        others = graph.others(source)
+        links = [(reach.mask(graph.groups_of(int(c))), int(others[c])) for c in touching if others[c] > 0]
+        return cls(groups, reach.mask(graph.groups_of(source)), tuple(links), mechanisms)
+
+    def mask(self, groups: Ints) -> int:
+        """The mask of groups, all of which are reached."""
+        return sum(1 << int(i) for i in np.searchsorted(self.groups, groups))
 
     @cached_property
     def neighbours(self) -> list[int]:
@@ -167,16 +168,10 @@ def _by_cut(reach: Reach, rows: Ints, distance: Ints) -> Array:
         own = reach.own >> i & 1
         if own:
             plain = np.where(reach.outside[rows, i], reach.mechanisms.releases(distance[i]) - crossings, 0)
-            total += _times(plain, reach.mechanisms.own(int(group)))
+            total += composed(plain[:, None], reach.mechanisms.own(int(group))[None])
         for r in np.unique(relays[crossings > 0]):
-            total += _times(np.where(relays == r, crossings, 0), reach.crossing(i, int(r)))
+            total += composed(np.where(relays == r, crossings, 0)[:, None], reach.crossing(i, int(r))[None])
     return total
-
-
-def _times(counts: Ints, divergence: Array) -> Array:
-    """Their outer product, in which 0 · inf is 0."""
-    product = np.outer(counts, np.minimum(divergence, _HUGE))
-    return np.asarray(np.where(product >= _HUGE, np.inf, product))
 
 
 class _Chain:
@@ -204,7 +199,7 @@ class _Chain:
         first = np.searchsorted(self._origin, np.arange(len(self._states)))
         value = mechanisms.length(0) * own
         for interval in range(1, mechanisms.intervals):
-            steps = np.where(np.isneginf(self._log_chance), -np.inf, self._log_chance + value[self._target])
+            steps = chance_of(self._log_chance, value[self._target])
             value = _log_sum(steps, first, self._origin) + mechanisms.length(interval) * own
             if interval >= self._tainted_from:
                 value += crossing
@@ -239,8 +234,11 @@ class _Chain:
                 coins.append((near, self._share_passed(i, revealed, observer)))
         chances[sure] = 1.0
         for near, share in coins:
-            chances = _summed((joined | grown, chance * part) for joined, chance in chances.items()
-                              for grown, part in ((0, 1 - share), (near, share)))
+            chances = _summed(
+                (joined | grown, chance * part)
+                for joined, chance in chances.items()
+                for grown, part in ((0, 1 - share), (near, share))
+            )
         return _summed((self._closed(joined), chance) for joined, chance in chances.items())
 
     def _share_passed(self, place: int, revealed: int, observer: int) -> float | Array:

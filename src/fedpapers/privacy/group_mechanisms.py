@@ -73,6 +73,8 @@ class EpochMechanisms:
         self.training = training
         self.intervals = training.intervals
         self._members, self._noise, self._rate = members, noise, rate
+        self.kind = np.unique(np.stack([members, noise, rate]), axis=1, return_inverse=True)[1]
+        """Groups with the same members, noise and rate have the same number here."""
 
     def releases(self, distance: Ints) -> Ints:
         """How many releases of a group `distance` hops away reach the observer, elementwise."""

@@ -241,6 +241,4 @@ def _log_triangular_kernel(log_ratio: Array, _: Array) -> Array:
     size = np.abs(log_ratio)
     with np.errstate(divide="ignore"):
         # For L > 1 divide numerator and denominator by L: both sides then look the same but for a factor L.
-        return np.asarray(
-            2 * np.log(-np.expm1(-size)) - np.log1p(np.exp(-size)) - np.log(2) + np.maximum(log_ratio, 0)
-        )
+        return np.asarray(2 * np.log(-np.expm1(-size)) - np.log1p(np.exp(-size)) - np.log(2) + np.maximum(log_ratio, 0))
