@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erf, gammaln, logsumexp, xlog1py, xlogy
 
+from fedpapers.privacy.accounting import BASE_ORDERS, epsilon_at_orders
 from fedpapers.privacy.quadrature import (
     Array,
     Mixture,
@@ -25,7 +26,7 @@ from fedpapers.privacy.quadrature import (
 
 Ints = NDArray[np.int64]
 
-ORDERS: Array = np.array([*(np.arange(11, 110) / 10), *range(11, 64), 128, 256], dtype=np.float64)
+ORDERS: Array = BASE_ORDERS
 """The Rényi orders α of all leakage bounds."""
 
 MOST_RELAYS = 24
@@ -39,20 +40,8 @@ _MARGIN = 1.002  # the supremum of the numeric coefficient is taken on a grid
 
 
 def epsilon(rdp: Array, delta: float) -> Array:
-    """The ε at δ of a Rényi curve (Canonne, Kamath and Steinke 2020, Proposition 12).
-
-    Args:
-        rdp: Divergences, shape [..., len(ORDERS)]; inf is allowed.
-        delta: The probability δ, in (0, 1).
-
-    Returns:
-        ε ≥ 0, shape [...]; 0 where the curve implies a total variation of at most δ.
-    """
-    offset = np.log1p(-1 / ORDERS) - np.log(delta * ORDERS) / (ORDERS - 1)
-    best = np.maximum((rdp + offset).min(axis=-1), 0.0)
-    # Bretagnolle and Huber: TV² ≤ 1 - exp(-D).
-    nothing = (rdp < -np.log1p(-(delta**2))).any(axis=-1)
-    return np.asarray(np.where(nothing, 0.0, best))
+    """The ε ≥ 0 at δ of Rényi curves over `ORDERS`, [..., orders] -> [...]."""
+    return np.asarray(np.maximum(epsilon_at_orders(ORDERS, rdp, delta).min(axis=-1), 0.0))
 
 
 def composed(counts: Ints, divergences: Array) -> Array:
