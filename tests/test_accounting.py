@@ -141,7 +141,7 @@ def test_rdp_against_dp_accounting_at_integer_orders():
 def test_conversion_is_that_of_dp_accounting(scale, delta):
     rdp = scale * BASE_ORDERS
     expected, order = compute_epsilon(BASE_ORDERS, rdp, delta)
-    found = accounting._convert(BASE_ORDERS, rdp, delta)
+    found = accounting.epsilon_at_orders(BASE_ORDERS, rdp, delta)
     assert max(0, found.min()) == pytest.approx(expected, rel=1e-12)
     assert BASE_ORDERS[np.argmin(found)] == order
 
@@ -152,9 +152,9 @@ def test_order_grid_widens(sigma, beyond):
     assert beyond(answer.order)
     # The best bound of a Gaussian over all orders; the grid may miss it by little.
     orders = 1 + np.logspace(-6, 6, 100_001)
-    best = accounting._convert(orders, orders / (2 * sigma**2), DELTA).min()
+    best = accounting.epsilon_at_orders(orders, orders / (2 * sigma**2), DELTA).min()
     assert best <= answer.value <= 1.02 * best
-    assert answer.value < accounting._convert(BASE_ORDERS, BASE_ORDERS / (2 * sigma**2), DELTA).min()
+    assert answer.value < accounting.epsilon_at_orders(BASE_ORDERS, BASE_ORDERS / (2 * sigma**2), DELTA).min()
 
 
 @pytest.mark.parametrize(("sigma", "steps"), [(1.0, 1), (4.0, 10), (20.0, 50), (2.0, 40)])
