@@ -73,7 +73,7 @@ def test_a_comment_or_docstring_reruns_nothing(checkout):
         file.write_text(file.read_text() + "\n# a comment\n")
     rounds = "src/fedpapers/federated/rounds.py"
     edit(checkout, rounds, '"""The engine: one round of any algorithm', '"""Machinery: one round of any algorithm')
-    edit(checkout, rounds, '"""One epoch: start models', '"""An epoch: start models')
+    edit(checkout, rounds, '"""Go on from `state`', '"""Continue from `state`')
     assert planned(checkout) == {}
 
 

@@ -5,6 +5,7 @@ The rules of the workflow hold no code of their own; their input and params func
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -147,6 +148,12 @@ class Plan:
         if name not in known:
             raise InputError(f"'{name}' is not in the plan of this configuration")
         return known[name]
+
+
+def source_for_jobs() -> None:
+    """Have every job of this process find the package where this module lies."""
+    here = str(Path(__file__).parents[2])
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH")]))
 
 
 def state_file(run: str, round: int) -> Path:
