@@ -171,7 +171,7 @@ def numeric_contraction(relays: int, sampling_rate: float, noise_multiplier: flo
 
 
 def _log_share_passed(p: Mixture, q: Mixture, logit: float, orders: Array) -> Array:
-    """log of the excess after the channel {p, q} over that before, for Q = q against the prior P = (b, 1 - b)."""
+    """Log of the excess after the channel {p, q} over that before, for Q = q against the prior P = (b, 1 - b)."""
     log_b, log_rest = -np.logaddexp(0, -logit), -np.logaddexp(0, logit)
     prior = Mixture(
         np.concatenate([p.log_weights + log_b, q.log_weights + log_rest]), np.concatenate([p.means, q.means])
@@ -190,16 +190,17 @@ def _peak(values: Array) -> Array:
 
 
 def _relayed_pair(relays: int, sampling_rate: float, noise_multiplier: float) -> tuple[Mixture, Mixture]:
-    return _sampled(relays, sampling_rate, 1 / noise_multiplier), _sampled(relays, sampling_rate, -1 / noise_multiplier)
+    step = 1 / noise_multiplier
+    return _sampled(relays, sampling_rate, step), _sampled(relays, sampling_rate, -step)
 
 
 def _sampled(members: int, sampling_rate: float, step: float) -> Mixture:
     """The sum of `step` over the sampled of `members`, plus the noise."""
-    return Mixture.of(_log_binomial(members, sampling_rate), np.arange(members + 1) * step)
+    return Mixture.of(_log_binomial(members, sampling_rate), np.arange(members + 1, dtype=np.float64) * step)
 
 
 def _log_binomial(n: int, q: float) -> Array:
-    """log Bin(n, q)(j) for j = 0..n; -inf where impossible."""
+    """Log Bin(n, q)(j) for j = 0..n; -inf where impossible."""
     j = np.arange(n + 1)
     return np.asarray(gammaln(n + 1) - gammaln(j + 1) - gammaln(n - j + 1) + xlogy(j, q) + xlog1py(n - j, -q))
 

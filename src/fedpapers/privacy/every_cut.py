@@ -78,7 +78,7 @@ class Reach:
         for _ in self.groups:
             for i, near in enumerate(self.neighbours):
                 rooted |= np.where(rooted >> i & 1, near, 0) & every
-        return every[rooted == every]
+        return np.asarray(every[rooted == every])
 
     @cached_property
     def relays(self) -> Ints:
@@ -93,7 +93,7 @@ class Reach:
     @cached_property
     def outside(self) -> NDArray[np.bool_]:
         """Whether group f (column) is outside cut X (row)."""
-        return (self.cuts[:, None] >> np.arange(len(self.groups)) & 1) == 0
+        return np.asarray((self.cuts[:, None] >> np.arange(len(self.groups)) & 1) == 0)
 
     @cached_property
     def first_tainted(self) -> Ints:
@@ -248,7 +248,7 @@ class _Chain:
         return self._reach.mechanisms.share_passed(int(self._reach.groups[place]), relays, observed)
 
     def _closed(self, revealed: int) -> int:
-        """`revealed` and what it separates from the source: that depends on the source through R only, so it is free."""
+        """`revealed` and what it separates from the source, which is free: the source acts on it through R only."""
         if revealed not in self._closures:
             tainted, grown = self._reach.own & ~revealed, 0
             while grown != tainted:
@@ -261,7 +261,8 @@ class _Chain:
     def _own(self, revealed: int) -> Array:
         """The divergence per release of the source's groups in R."""
         groups = self._reach.groups[_bits(revealed & self._reach.own)]
-        return np.sum([np.zeros_like(ORDERS), *(self._reach.mechanisms.own(int(group)) for group in groups)], axis=0)
+        own = [np.zeros_like(ORDERS), *(self._reach.mechanisms.own(int(group)) for group in groups)]
+        return np.asarray(np.sum(own, axis=0))
 
     def _crossing(self, revealed: int) -> Array:
         """What releases at an inter-group epoch at which the cut is tainted cost beyond that."""
@@ -276,7 +277,7 @@ class _Chain:
 
 
 def _log_sum(terms: Array, first: Ints, origin: Ints) -> Array:
-    """log Σ exp over the terms of each origin, shape [origins, orders]; `first` is where each one's terms begin."""
+    """Log Σ exp over the terms of each origin, shape [origins, orders]; `first` is where each one's terms begin."""
     top = np.maximum.reduceat(terms, first)
     with np.errstate(invalid="ignore"):
         shares = np.exp(terms - top[origin])

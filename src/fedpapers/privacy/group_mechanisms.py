@@ -78,7 +78,7 @@ class EpochMechanisms:
 
     def releases(self, distance: Ints) -> Ints:
         """How many releases of a group `distance` hops away reach the observer, elementwise."""
-        intervals = np.maximum(self.intervals - np.minimum(distance, self.intervals), 0)
+        intervals = self.intervals - np.minimum(distance, self.intervals)
         return np.where(distance == 0, self.training.epochs, self.training.interval * intervals)
 
     def length(self, interval: int) -> int:
@@ -114,7 +114,7 @@ class IntervalMechanisms(EpochMechanisms):
 
     def releases(self, distance: Ints) -> Ints:
         """How many intervals of a group `distance` hops away reach the observer; a member sees all."""
-        return np.maximum(self.intervals - np.minimum(distance, self.intervals), 0)
+        return self.intervals - np.minimum(distance, self.intervals)
 
     def length(self, interval: int) -> int:
         """One release an interval."""

@@ -47,7 +47,7 @@ def read_groups(path: Path) -> GroupsFile:
     groups = content["groups"]
     if not isinstance(groups, dict) or not groups:
         raise InputError(f"{path}: groups: expected a mapping of at least one group name to its workers")
-    members: dict[object, list[str]] = {}
+    members: dict[str, list[str]] = {}
     own: dict[str, dict[str, float]] = {}
     for key, value in groups.items():
         name = _name(f"{path}: groups", key)

@@ -91,7 +91,7 @@ class Layers:
         in_time = self.graph.nearest(self.distance)[:, behind] < self.mechanisms.intervals
         patterns, pattern = np.unique(in_time, axis=1, return_inverse=True)
         own = np.array([self.mechanisms.own(int(m)) for m in self.graph.groups_of(self.source)])
-        moments = self._merged(np.zeros(patterns.shape[1], dtype=np.int64), composed(patterns.T, own))
+        moments = self._merged(np.zeros(patterns.shape[1], dtype=np.int64), composed(patterns.T.astype(np.int64), own))
         best[behind] = np.minimum(best[behind], moments[pattern, self.class_layer[behind]])
 
         bases = [k for k, layer in enumerate(self.each, start=1) if self._may_beat_delay(layer)]

@@ -9,18 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from fedpapers.errors import InputError, nearest
+from fedpapers.errors import InputError
 from fedpapers.groups import Groups
 from fedpapers.privacy import every_cut
-from fedpapers.privacy.divergence import ORDERS, composed, epsilon, sgm
+from fedpapers.privacy.divergence import composed, epsilon, sgm
 from fedpapers.privacy.every_cut import Reach
 from fedpapers.privacy.group_graph import FAR, GroupGraph, Ints
 from fedpapers.privacy.group_mechanisms import EpochMechanisms, Training, mechanisms
-from fedpapers.privacy.layered_cuts import Layers, ToClasses
+from fedpapers.privacy.layered_cuts import Layers
 from fedpapers.privacy.quadrature import Array
 
 _SMALL_STRUCTURE = 60  # classes of workers up to which every cut of up to `every_cut.MOST_GROUPS` groups is tried
@@ -143,73 +142,3 @@ class Source:
             return np.asarray(self._whole.all_distances[groups])
         hops = self._graph.hops_within(groups, self._alone, self._mechanisms.intervals - 1)
         return self._graph.nearest(hops)
-
-
-def leakage_report(
-    structure: Groups,
-    training: Training,
-    noise: Sequence[float],
-    rate: Sequence[float],
-    delta: float,
-    source: str | None = None,
-) -> dict[str, Any]:
-    """Who leaks how much to whom, ready for JSON.
-
-    Args:
-        structure: Who is in which group.
-        training: The run.
-        noise: Each group's noise multiplier σ_m ≥ 0, in the order of the groups.
-        rate: Each group's sampling rate in (0, 1].
-        delta: The δ at which ε is stated, in (0, 1).
-        source: A worker, to have its row alone; needed for structures of many thousands of workers.
-
-    Returns:
-        `workers`, `groups`, `distance`, `bounds` (one matrix a bound) and `epsilon`, the best proven bound. Rows are the
-        workers whose data leak, columns the observers; the diagonal is None and infinity is "inf". `paper` among the
-        bounds is the unproven claim for DP-OGL+.
-
-    Raises:
-        InputError: A value is out of range, or the source is not a worker.
-    """
-    leakage = Leakage(structure, noise, rate, training, delta)
-    workers = structure.workers
-    if source is not None and source not in workers:
-        raise InputError(f"from: there is no worker '{source}'; {nearest(source, workers)}")
-    rows = range(len(workers)) if source is None else [workers.index(source)]
-    by_class = {of_class: _of_class(leakage, of_class) for of_class in {int(leakage.graph.class_of[n]) for n in rows}}
-    matrices = {
-        name: [
-            _row(values, leakage.graph.class_of, n)
-            for n in rows
-            for values in [by_class[int(leakage.graph.class_of[n])][name]]
-        ]
-        for name in next(iter(by_class.values()))
-    }
-    distance = matrices.pop("distance")
-    return {
-        "workers": list(workers),
-        "groups": {name: list(members) for name, members in structure.members.items()},
-        **({} if source is None else {"from": source}),
-        "unit": "worker",
-        "relation": "add-or-remove-one",
-        "adversary": "one honest-but-curious worker who sees all models of its groups",
-        "delta": delta,
-        "algorithm": training.algorithm,
-        "distance": distance,
-        "bounds": matrices,
-        "epsilon": matrices["percolation"],
-    }
-
-
-def _of_class(leakage: Leakage, of_class: int) -> dict[str, Array]:
-    source = Source(leakage, of_class)
-    return {"distance": np.where(source.distance == FAR, np.inf, source.distance), **source.bounds()}
-
-
-def _row(values: Array, class_of: Ints, source: int) -> list[Any]:
-    """Values by class as a row of JSON over the workers: None for the source itself, "inf" for infinity."""
-    row: list[Any] = values[class_of].tolist()
-    if np.isinf(values).any():
-        row = ["inf" if value == np.inf else value for value in row]
-    row[source] = None
-    return row

@@ -110,7 +110,7 @@ def two_sided_renyi(high: Mixture, low: Mixture, orders: Array) -> Array:
 
 
 def log_triangular_discrimination(p: Mixture, q: Mixture) -> float:
-    """log ½∫(p - q)²/(p + q)."""
+    """Log ½∫(p - q)²/(p + q)."""
 
     def evaluate(x: Array) -> tuple[Array, Array]:
         base = q.log_ratio_to_noise(x)
@@ -123,7 +123,7 @@ def log_triangular_discrimination(p: Mixture, q: Mixture) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Grid:
-    """Where to look for an integrand's mass: ends per order, points at which it may peak sharply, width of the means."""
+    """Where an integrand's mass may be: ends per order, points where it may peak sharply, the width of the means."""
 
     lower: Array
     upper: Array
@@ -145,7 +145,7 @@ Kernel = Callable[[Array, Array], Array]
 
 
 def _log_integral(evaluate: Evaluate, kernel: Kernel, grid: _Grid, orders: Array) -> Array:
-    """log ∫ exp(log_base + kernel(log_ratio, α)) at every order; `evaluate` gives both logs at the points."""
+    """Log ∫ exp(log_base + kernel(log_ratio, α)) at every order; `evaluate` gives both logs at the points."""
     order, block = _blocks_with_mass(evaluate, kernel, grid, orders)
     total = np.full(len(orders), -np.inf)
     for sharp in (False, True):
