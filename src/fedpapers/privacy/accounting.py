@@ -292,7 +292,7 @@ def _gdp(ledger: tuple[Release, ...], delta: float) -> Epsilon:
     if mu > _LARGEST_MU:
         note = f"gdp: μ = {mu:.2g} is too large for the limit to be evaluated ({_where(ledger, delta)})"
         return _unbounded("gdp", note, mu)
-    return Epsilon(_gaussian_epsilon(mu, delta), mu=mu, approximation=True)
+    return Epsilon(gaussian_epsilon(mu, delta), mu=mu, approximation=True)
 
 
 _BY_NAME: dict[str, Callable[[tuple[Release, ...], float], Epsilon]] = {
@@ -478,7 +478,7 @@ def _log_binomial(n: float, k: FloatArray) -> FloatArray:
     return np.asarray(special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1))
 
 
-def _gaussian_epsilon(mu: float, delta: float) -> float:
+def gaussian_epsilon(mu: float, delta: float) -> float:
     """ε of the Gaussian trade-off function G_μ at δ: δ(ε) = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2).
 
     With a = −ε/μ + μ/2 and Mills' ratio M(x) = Φ(−x)/φ(x), this is φ(a) (M(−a) − M(μ − a)): nothing overflows.

@@ -1,0 +1,17 @@
+"""Who leaks how much to whom: by pair of workers, and over time."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fedpapers.experiment.leakage_study import OVER_TIME, PAIRS, Study, leakage_of_pairs, leakage_over_time
+from fedpapers.experiment.store import write_csv
+
+if TYPE_CHECKING:
+    snakemake: Any
+
+study = Study(**snakemake.params.study)
+for columns, rows, path in (
+    (PAIRS, leakage_of_pairs(study), snakemake.output.pairs),
+    (OVER_TIME, leakage_over_time(study), snakemake.output.over_time),
+):
+    write_csv(Path(path), columns, [[row[column] for column in columns] for row in rows])
