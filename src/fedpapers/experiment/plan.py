@@ -155,6 +155,11 @@ class Plan:
             "delta": paper.delta,
         }
 
+    def leakage_shown(self, wildcards: Any) -> dict[str, Any]:
+        """What figures and captions of the study of leakage name: its keys without the structures, and δ."""
+        study = self.leakage_study(wildcards)
+        return {key: value for key, value in study.items() if key != "structures"}
+
     def studied_structures(self, wildcards: Any) -> dict[str, dict[str, list[str]]]:
         """The groups of each structure of the study of leakage."""
         study = self.config.papers["dpogl"].leakage
