@@ -3,8 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from fedpapers.experiment.leakage_study import OVER_TIME, PAIRS, Study, leakage_of_pairs, leakage_over_time
-from fedpapers.experiment.store import write_csv
+from fedpapers.files import write_text
 
 if TYPE_CHECKING:
     snakemake: Any
@@ -14,4 +16,4 @@ for columns, rows, path in (
     (PAIRS, leakage_of_pairs(study), snakemake.output.pairs),
     (OVER_TIME, leakage_over_time(study), snakemake.output.over_time),
 ):
-    write_csv(Path(path), columns, [[row[column] for column in columns] for row in rows])
+    write_text(Path(path), pd.DataFrame(rows, columns=list(columns)).to_csv(index=False))
