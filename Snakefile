@@ -36,11 +36,13 @@ wildcard_constraints:
 localrules:
     all,
     dpogl,
+    leakage,
 
 
 include: "rules/data.smk"
 include: "rules/training.smk"
 include: "rules/results.smk"
+include: "rules/leakage.smk"
 include: "rules/dpogl.smk"
 
 

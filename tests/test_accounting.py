@@ -141,7 +141,7 @@ def test_rdp_against_dp_accounting_at_integer_orders():
 def test_conversion_is_that_of_dp_accounting(scale, delta):
     rdp = scale * BASE_ORDERS
     expected, order = compute_epsilon(BASE_ORDERS, rdp, delta)
-    found = accounting._convert(BASE_ORDERS, rdp, delta)
+    found = accounting.epsilon_at_orders(BASE_ORDERS, rdp, delta)
     assert max(0, found.min()) == pytest.approx(expected, rel=1e-12)
     assert BASE_ORDERS[np.argmin(found)] == order
 
@@ -152,9 +152,9 @@ def test_order_grid_widens(sigma, beyond):
     assert beyond(answer.order)
     # The best bound of a Gaussian over all orders; the grid may miss it by little.
     orders = 1 + np.logspace(-6, 6, 100_001)
-    best = accounting._convert(orders, orders / (2 * sigma**2), DELTA).min()
+    best = accounting.epsilon_at_orders(orders, orders / (2 * sigma**2), DELTA).min()
     assert best <= answer.value <= 1.02 * best
-    assert answer.value < accounting._convert(BASE_ORDERS, BASE_ORDERS / (2 * sigma**2), DELTA).min()
+    assert answer.value < accounting.epsilon_at_orders(BASE_ORDERS, BASE_ORDERS / (2 * sigma**2), DELTA).min()
 
 
 @pytest.mark.parametrize(("sigma", "steps"), [(1.0, 1), (4.0, 10), (20.0, 50), (2.0, 40)])
@@ -168,7 +168,7 @@ def test_without_sampling_it_is_the_analytic_gaussian_mechanism(sigma, steps):
 @settings(deadline=None)
 @given(st.floats(1e-3, 50), st.floats(1e-12, 0.5))
 def test_limit_solves_its_equation(mu, delta):
-    found = accounting._gaussian_epsilon(mu, delta)
+    found = accounting.gaussian_epsilon(mu, delta)
     at_found = special.ndtr(-found / mu + mu / 2) - math.exp(min(700, found) + special.log_ndtr(-found / mu - mu / 2))
     if found == 0:
         assert at_found <= delta * (1 + 1e-9)
@@ -178,7 +178,7 @@ def test_limit_solves_its_equation(mu, delta):
 
 def test_limit_is_the_analytic_gaussian_mechanism():
     for mu in (0.01, 0.13, 1.7, 12.0, 200.0):
-        assert accounting._gaussian_epsilon(mu, DELTA) == pytest.approx(get_epsilon_gaussian(1 / mu, DELTA), rel=1e-6)
+        assert accounting.gaussian_epsilon(mu, DELTA) == pytest.approx(get_epsilon_gaussian(1 / mu, DELTA), rel=1e-6)
 
 
 def test_heterogeneous_composition_against_dp_accounting():

@@ -54,6 +54,37 @@ def epsilon(
 
 
 @app.command()
+def leakage(
+    groups: Annotated[Path, typer.Argument(metavar="GROUPS.yaml", help="groups: {name: [worker, …], …}.")],
+    epochs: Annotated[int, typer.Option(help="T: number of epochs.")],
+    interval: Annotated[int, typer.Option(help="S: models cross groups every so many epochs.")],
+    noise_multiplier: Annotated[float, typer.Option(help="σ of the groups that do not set their own.")],
+    sampling_rate: Annotated[float, typer.Option(help="q of the groups that do not set their own.")],
+    delta: Annotated[float, typer.Option(help="δ of (ε, δ)-differential privacy.")],
+    algorithm: Annotated[str, typer.Option(help="dp-ogl, dp-ogl-plus or dp-ogl-local.")] = "dp-ogl",
+    source: Annotated[str | None, typer.Option("--from", help="Only what this worker leaks.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw a heat map to this file.")] = None,
+    coefficient: Annotated[str, typer.Option(help="Of percolation: tv (proven) or alpha (numeric).")] = "tv",
+    as_json: Json = False,
+) -> None:
+    """ε from each worker to each other in overlapping groups, by DP-OGL's bounds."""
+    from fedpapers.privacy.group_mechanisms import Training
+    from fedpapers.privacy.groups_file import read_groups
+    from fedpapers.privacy.leakage_report import format_leakage, leakage_report
+
+    training = Training(epochs, interval, algorithm, coefficient)
+    file = read_groups(groups)
+    noise = file.values("noise_multiplier", noise_multiplier)
+    rate = file.values("sampling_rate", sampling_rate)
+    report = leakage_report(file.structure, training, noise, rate, delta, source)
+    if plot is not None:
+        from fedpapers.reporting.leakage import plot_leakage
+
+        plot_leakage([report], plot)
+    _print(report, format_leakage(report), as_json)
+
+
+@app.command()
 def status(
     config: Annotated[list[Path] | None, typer.Option(help="Configuration files; later ones go before.")] = None,
     as_json: Json = False,

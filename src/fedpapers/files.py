@@ -80,11 +80,13 @@ class _UniqueKeyLoader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
         for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.constructor.ConstructorError(None, None, "a key is a list or a mapping", key.start_mark)
             if key.value in seen and key.tag != "tag:yaml.org,2002:merge":
                 raise yaml.constructor.ConstructorError(
                     None, None, f"the key '{key.value}' stands here twice", key.start_mark
                 )
-            seen.add(str(key.value))
+            seen.add(key.value)
         return super().construct_mapping(node, deep)
 
 

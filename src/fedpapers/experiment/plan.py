@@ -158,6 +158,36 @@ class Plan:
         file = _partition_file(self.tables[wildcards.paper][0])
         return {"histogram": str(file.with_name("histogram.csv")), "about": str(file.with_name("about.json"))}
 
+    # The study of leakage, which trains nothing
+
+    def leakage_study(self, wildcards: Any) -> dict[str, Any]:
+        """The study of leakage of DP-OGL, for scripts: its keys, and δ."""
+        paper = self.config.papers["dpogl"]
+        if paper.leakage is None:
+            raise InputError(f"{self.config.source}: papers.dpogl.leakage is missing; expected the study of leakage")
+        return paper.leakage.model_dump(mode="json") | {
+            "structures": self.studied_structures(wildcards),
+            "delta": paper.delta,
+        }
+
+    def leakage_shown(self, wildcards: Any) -> dict[str, Any]:
+        """What figures and captions of the study of leakage name: its keys without the structures, and δ."""
+        study = self.leakage_study(wildcards)
+        return {key: value for key, value in study.items() if key != "structures"}
+
+    def studied_structures(self, wildcards: Any) -> dict[str, dict[str, list[str]]]:
+        """The groups of each structure of the study of leakage."""
+        study = self.config.papers["dpogl"].leakage
+        built = {name: self.config.structures[name].build() for name in (study.structures if study else ())}
+        return {
+            name: {group: list(workers) for group, workers in groups.members.items()} for name, groups in built.items()
+        }
+
+    def if_studied(self, files: Any) -> Any:
+        """`files`, or none when the configuration has no study of leakage."""
+        paper = self.config.papers.get("dpogl")
+        return files if paper and paper.leakage else []
+
     @staticmethod
     def _known(known: Mapping[str, Any], name: str) -> Any:
         if name not in known:

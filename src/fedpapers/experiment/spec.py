@@ -34,6 +34,7 @@ Count = Annotated[int, Field(ge=1, strict=True)]
 Seed = Annotated[int, Field(ge=0, lt=2**63, strict=True)]
 Positive = Annotated[float, Field(gt=0), _NotBool]
 Fraction = Annotated[float, Field(gt=0, lt=1), _NotBool]
+Rate = Annotated[float, Field(gt=0, le=1), _NotBool]
 
 
 class Described(BaseModel):
@@ -223,7 +224,7 @@ class Hyperparameters(Described):
     local_steps: Count = Field(description="L: mini-batch steps of a client in a round.")
     batch_size: Count = Field(description="Samples of a mini-batch; a client that has fewer gives all of them.")
     learning_rate: Positive = Field(description="η of the clients' plain SGD.")
-    sampling_rate: Annotated[float, Field(gt=0, le=1), _NotBool] | None = Field(
+    sampling_rate: Rate | None = Field(
         None, description="q (π in DP-OGL): probability that a member of a group joins a round."
     )
     clipping_norm: Annotated[float, Field(gt=0, allow_inf_nan=True), _NotBool] | None = Field(

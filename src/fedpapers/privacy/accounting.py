@@ -193,13 +193,13 @@ def rdp_to_epsilon(curve: RdpCurve, delta: float) -> Epsilon:
         curve: From orders α > 1 to the RDP in nats of everything composed.
         delta: δ in (0, 1).
     """
-    values = _convert(BASE_ORDERS, curve(BASE_ORDERS), delta)
+    values = epsilon_at_orders(BASE_ORDERS, curve(BASE_ORDERS), delta)
     best = int(np.argmin(values))
     value, order = float(values[best]), float(BASE_ORDERS[best])
     beyond = {0: _SMALLER_ORDERS, len(BASE_ORDERS) - 1: _LARGER_ORDERS}.get(best, [])
     for candidate in beyond if value > 0 else []:
         orders = np.array([candidate])
-        found = float(_convert(orders, curve(orders), delta)[0])
+        found = float(epsilon_at_orders(orders, curve(orders), delta)[0])
         if not found < value:
             break
         value, order = found, candidate
@@ -294,7 +294,7 @@ def _gdp(ledger: tuple[Release, ...], delta: float) -> Epsilon:
     if mu > _LARGEST_MU:
         note = f"gdp: μ = {mu:.2g} is too large for the limit to be evaluated ({_where(ledger, delta)})"
         return _unbounded("gdp", note, mu)
-    return Epsilon(_gaussian_epsilon(mu, delta), mu=mu, approximation=True)
+    return Epsilon(gaussian_epsilon(mu, delta), mu=mu, approximation=True)
 
 
 _BY_NAME: dict[str, Callable[[tuple[Release, ...], float], Epsilon]] = {
@@ -395,7 +395,7 @@ def _prv_largest_loss(ledger: tuple[Release, ...], delta_error: float) -> float:
     steps = sum(release.times for release in ledger)
     singles = [(_total_rdp([r._replace(times=1)], BASE_ORDERS), delta_error / (8 * steps)) for r in ledger]
     bounds = [(_total_rdp(ledger, BASE_ORDERS), delta_error / 4), *singles]
-    return 3 + max(float(_convert(BASE_ORDERS, rdp, delta).min()) for rdp, delta in bounds)
+    return 3 + max(float(epsilon_at_orders(BASE_ORDERS, rdp, delta).min()) for rdp, delta in bounds)
 
 
 def _total_rdp(ledger: Iterable[Release], orders: FloatArray) -> FloatArray:
@@ -405,14 +405,14 @@ def _total_rdp(ledger: Iterable[Release], orders: FloatArray) -> FloatArray:
     return total
 
 
-def _convert(orders: FloatArray, rdp: FloatArray, delta: float) -> FloatArray:
+def epsilon_at_orders(orders: FloatArray, rdp: FloatArray, delta: float) -> FloatArray:
     """ε at each order by proposition 12 of Canonne, Kamath, Steinke (arXiv 2004.00010); below 0 means 0.
 
     Equals `dp_accounting.rdp.compute_epsilon`, which refuses the orders below 1.01 that a huge ε needs.
     """
     values = rdp + np.log1p(-1 / orders) - (math.log(delta) + np.log(orders)) / (orders - 1)
     # The total variation distance is at most sqrt(1 − exp(−KL)); so here (0, δ) holds already.
-    values = np.where(delta**2 + np.expm1(-rdp) > 0, 0.0, values)
+    values = np.where(rdp < -np.log1p(-(delta**2)), 0.0, values)
     return np.where(np.isnan(values), np.inf, values)  # overflow on both sides of a difference: no guarantee
 
 
@@ -480,7 +480,7 @@ def _log_binomial(n: float, k: FloatArray) -> FloatArray:
     return np.asarray(special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1))
 
 
-def _gaussian_epsilon(mu: float, delta: float) -> float:
+def gaussian_epsilon(mu: float, delta: float) -> float:
     """ε of the Gaussian trade-off function G_μ at δ: δ(ε) = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2).
 
     With a = −ε/μ + μ/2 and Mills' ratio M(x) = Φ(−x)/φ(x), this is φ(a) (M(−a) − M(μ − a)): nothing overflows.
