@@ -43,9 +43,10 @@ class Links:
     success_probability: FloatArray
     slot_bits: FloatArray
 
-    def __getitem__(self, index: object) -> Links:
+    def at(self, rows: IntArray, hop: int) -> Links:
+        """One hop of some routes, where the arrays are of shape [T, m]; of the shape of `rows`."""
         columns = (self.mean_snr, self.threshold, self.success_probability, self.slot_bits)
-        return Links(*(column[index] for column in columns))  # type: ignore[index]
+        return Links(*(column[rows, hop] for column in columns))
 
 
 def links(distances: ArrayLike, sharing: ArrayLike, slot: float) -> Links:
@@ -60,8 +61,8 @@ def links(distances: ArrayLike, sharing: ArrayLike, slot: float) -> Links:
         sharing: r, the number of routes that share the band; broadcast against `distances`.
         slot: T_c in seconds.
     """
-    mean_snr = POWER_W * np.asarray(distances, dtype=np.float64) ** -PATH_LOSS_EXPONENT / (
-        NOISE_W_PER_HZ * BANDWIDTH_HZ
+    mean_snr = (
+        POWER_W * np.asarray(distances, dtype=np.float64) ** -PATH_LOSS_EXPONENT / (NOISE_W_PER_HZ * BANDWIDTH_HZ)
     )
     exponent = lambertw(mean_snr).real  # log(1 + θ)
     # θ ≤ g; rounding must not turn a slot at the mean into an outage.
@@ -77,7 +78,9 @@ class Fading(Protocol):
     def label_order(self) -> bool:
         """Whether samples go in the order of their labels; else in a random one."""
 
-    def slots(self, required: IntArray, hops: Links, start: FloatArray, draw: np.random.Generator) -> FloatArray:
+    def slots(
+        self, required: IntArray, hops: Links, start: FloatArray | IntArray, draw: np.random.Generator
+    ) -> FloatArray:
         """The number F of slots until the K-th success, infinite where there is none.
 
         Args:
@@ -105,7 +108,9 @@ class Rayleigh:
 
     label_order: bool = False
 
-    def slots(self, required: IntArray, hops: Links, start: FloatArray, draw: np.random.Generator) -> FloatArray:
+    def slots(
+        self, required: IntArray, hops: Links, start: FloatArray | IntArray, draw: np.random.Generator
+    ) -> FloatArray:
         """K and a negative binomial number of failures."""
         return np.asarray(required + draw.negative_binomial(required, hops.success_probability), dtype=np.float64)
 
@@ -134,7 +139,9 @@ class Pattern:
     values: tuple[float, ...]
     label_order: bool = True
 
-    def slots(self, required: IntArray, hops: Links, start: FloatArray, draw: np.random.Generator) -> FloatArray:
+    def slots(
+        self, required: IntArray, hops: Links, start: FloatArray | IntArray, draw: np.random.Generator
+    ) -> FloatArray:
         """Whole periods, and the place of the last success in the one after them."""
         good = self._from(hops, start)
         per_period = np.maximum(good.sum(axis=1), 1)

@@ -28,14 +28,15 @@ def label_privacy(labels: ArrayLike, dummies: ArrayLike) -> FloatArray:
         labels: n, the distinct labels that arrived from the device's route.
         dummies: l, the device's number of dummy labels; broadcast against `labels`.
     """
-    return 1 - 1 / np.maximum(np.asarray(labels), 1 + np.asarray(dummies))
+    return np.asarray(1 - 1 / np.maximum(np.asarray(labels), 1 + np.asarray(dummies)))
 
 
 def own_map_privacy(samples: NDArray[Any]) -> float:
     """The inverse of the mean distance of samples on the two-dimensional map of the set itself.
 
     The map is that of classical multidimensional scaling of the Euclidean distances (the paper); the mean over all
-    pairs and its inverse are ours. A map of its own spreads a small set more, so sets of different sizes do not compare.
+    pairs and its inverse are ours. A map of its own spreads a small set more, so that sets of different
+    sizes do not compare.
 
     Args:
         samples: Pixels divided by 255, shape [n ≥ 3, …].

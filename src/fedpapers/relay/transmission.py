@@ -18,6 +18,7 @@ TAG_BITS = 4
 """Each transmission begins with which labels are in it, and each sample carries its label (ours)."""
 
 _MOST_SLOTS = 10**8
+_NEVER = 1e15  # slots; a later deadline is as good as none
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,10 +83,10 @@ class Relays:
             held[on] = self._merge(held[on], on, hop)
             samples[on, hop] = (held[on] >= 0).sum(axis=(1, 2))
             bits[on, hop] = SDI_BITS + self._costs(held[on], on).sum(axis=(1, 2))
-            required[on, hop] = self._required(bits[on, hop], hops[on, hop], on, hop)
+            required[on, hop] = self._required(bits[on, hop], hops.at(on, hop), on, hop)
             expected[on, hop] = required[on, hop] / hops.success_probability[on, hop]
             draw = generator(self.seed, Purpose.CHANNEL, round=hop)
-            slots[on, hop] = self.fading.slots(required[on, hop], hops[on, hop], slots[on].sum(axis=1), draw)
+            slots[on, hop] = self.fading.slots(required[on, hop], hops.at(on, hop), slots[on].sum(axis=1), draw)
         return Transmission(samples, bits, required, expected, slots, held)
 
     def collect(self, sent: Transmission, deadline: float | None) -> IntArray:
@@ -113,13 +114,13 @@ class Relays:
             again = np.flatnonzero(~intact[on])
             late = on[again]
             bits = SDI_BITS + self._costs(held[late], late).sum(axis=(1, 2))
-            required[again] = self._required(bits, hops[late, hop], late, hop)
-            slots[again] = self.fading.slots(required[again], hops[late, hop], clock[late], draw)
-            available = np.floor(deadline * (hop + 1) / lengths[on]).astype(np.int64) - clock[on]
+            required[again] = self._required(bits, hops.at(late, hop), late, hop)
+            slots[again] = self.fading.slots(required[again], hops.at(late, hop), clock[late], draw)
+            available = np.floor(min(deadline, _NEVER) * (hop + 1) / lengths[on]).astype(np.int64) - clock[on]
             cut = np.flatnonzero(slots > available)
             part = on[cut]
             successes = self.fading.successes(
-                required[cut], slots[cut], available[cut], hops[part, hop], clock[part], draw
+                required[cut], slots[cut], available[cut], hops.at(part, hop), clock[part], draw
             )
             held[part] = self._first(held[part], part, hop, successes * hops.slot_bits[part, hop])
             intact[part] = False
