@@ -55,7 +55,12 @@ class Setting:
             fits = 0 <= self.csr_bits_per_sample <= _LARGEST
             _check("csr-bits-per-sample", self.csr_bits_per_sample, fits, f"bits from 0 to {_LARGEST:g}")
         if self.deadline is not None:
-            _check("deadline", self.deadline, 0 <= self.deadline < math.inf, "a finite number of slots of at least 0")
+            _check(
+                "deadline",
+                self.deadline,
+                0 <= self.deadline < math.inf,
+                "a finite number of slots of at least 0; leave it out for none",
+            )
         parse_fading(self.fading)
 
     @property
