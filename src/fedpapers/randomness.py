@@ -24,6 +24,12 @@ class Purpose(IntEnum):
     COHORT = 4
     BATCHES = 5
     NOISE = 6
+    LAYOUT = 7
+    LABELS = 8
+    CHANNEL = 9
+    SEEDS = 10
+    SPARSIFY = 11
+    REFERENCE = 12
 
 
 def generator(seed: int, purpose: Purpose, *, round: int = 0, group: int = 0, client: int = 0) -> np.random.Generator:
