@@ -7,6 +7,7 @@ with such files, which LEAF's own split makes. Files have hundreds of megabytes,
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -53,28 +54,36 @@ def read_json(files: list[Path], report: Report) -> Iterator[Samples]:
         try:
             yield from _read_file(file, seen, report)
         except ijson.JSONError as error:
-            report(f"{file}: {_json_problem(error)}{seen.last(file)}")
+            report(f"{file}: {_json_problem(file, error)}{seen.last(file)}")
         except OSError as error:
             report(f"{file}: cannot be read: {error.strerror or one_line(error)}; expected a JSON file of LEAF")
 
 
-def _json_problem(error: Exception) -> str:
+def _json_problem(path: Path, error: Exception) -> str:
     text = one_line(error)
-    if "premature EOF" in text or "incomplete" in text.lower():
+    if "premature EOF" in text or _is_cut(path):
         return "truncated: the JSON ends too early; expected a whole file; fetch or make it again"
     if "NaN" in text or "Infinity" in text:
         return "holds NaN or Infinity, which is no JSON; expected pixels from 0 (ink) to 1 (paper)"
     return f"not valid JSON: {text.split(' (right here)')[0][:160]}; expected a file of LEAF; fetch or make it again"
 
 
+def _is_cut(path: Path) -> bool:
+    """Whether a file begins as a JSON object but does not end as one."""
+    with path.open("rb") as file:
+        begins = file.read(64).lstrip().startswith(b"{")
+        file.seek(-min(64, path.stat().st_size), os.SEEK_END)
+        return begins and not file.read().rstrip().endswith(b"}")
+
+
 def _read_file(path: Path, seen: Seen, report: Report) -> Iterator[Samples]:
     counts = _counts(path, report)
     if counts is None:
         return
-    left = set(counts)
+    left = dict.fromkeys(counts)
     with path.open("rb") as file:
         for user, data in ijson.kvitems(file, "user_data", use_float=True, buf_size=_BUFFER):
-            left.discard(user)
+            left.pop(user, None)
             where = f"{path}: user {shown(user)}"
             # LEAF's split leaves users with a single sample in user_data, emptied, and takes them out of users.
             if user not in counts and data == {"x": [], "y": []}:
@@ -88,7 +97,7 @@ def _read_file(path: Path, seen: Seen, report: Report) -> Iterator[Samples]:
                 if samples is not None:
                     _check_count(counts, user, len(samples.labels), where, report)
                     yield samples
-    for user in sorted(left):
+    for user in left:
         report(f"{path}: user {shown(user)}: in users but not in user_data; expected both")
 
 
