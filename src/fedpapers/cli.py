@@ -184,6 +184,19 @@ def data_partition(
     prepare_partition(PartitionRecipe.model_validate_json(recipe), data, output)
 
 
+@data.command("inspect")
+def data_inspect(
+    path: Annotated[Path, typer.Argument(help="Folder with a data set, as it comes from its makers.")],
+    as_json: Json = False,
+) -> None:
+    """Count what a folder holds and say what is wrong with it; status 1 when something is."""
+    from fedpapers.data import inspect
+
+    found = inspect.data_inspect(path)
+    _print(found, inspect.format_inspection(found), as_json)
+    raise typer.Exit(1 if found["problems"] else 0)
+
+
 @app.command()
 def train(
     run: Annotated[str, typer.Option(help="The run's canonical description, as JSON.")],

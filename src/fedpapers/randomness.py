@@ -28,8 +28,8 @@ class Purpose(IntEnum):
     LABELS = 8
     CHANNEL = 9
     SEEDS = 10
-    SPARSIFY = 11
     REFERENCE = 12
+    DATA = 20
 
 
 def generator(seed: int, purpose: Purpose, *, round: int = 0, group: int = 0, client: int = 0) -> np.random.Generator:
