@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fedpapers.errors import one_line
+from fedpapers.experiment.store import read_record
 from fedpapers.files import write_text
 from fedpapers.reporting import collect
 
@@ -10,5 +12,9 @@ if TYPE_CHECKING:
     snakemake: Any
 
 table = snakemake.params.table
+with one_line():
+    for row in table:
+        for state in row["states"]:
+            read_record(Path(state))  # no metrics go into a table that are not those that were written
 write_text(Path(snakemake.output.runs), collect.runs(table).to_csv(index=False))
 write_text(Path(snakemake.output.history), collect.history(table).to_csv(index=False))

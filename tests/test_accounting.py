@@ -329,3 +329,11 @@ def test_opacus_is_imported_for_prv_only():
         "assert 'opacus' not in sys.modules and 'torch' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@pytest.mark.parametrize(("sigma", "q", "steps"), [(50.0, 1e-9, 10**9), (50.0, 1e-6, 10**8), (1e5, 0.5, 10**9)])
+def test_pld_gives_way_to_rdp_where_it_would_take_minutes(sigma: float, q: float, steps: int) -> None:
+    event = sampled_gaussian(sigma, q, steps)
+    answer = epsilon(event, 1e-5, "pld")
+    assert answer.value == epsilon(event, 1e-5, "rdp").value
+    assert answer.note is not None and "sampled releases" in answer.note

@@ -518,6 +518,12 @@ def test_states_are_kept_at_the_ends_of_intervals():
     assert firsts == [0, 21, 42]
 
 
+def test_more_segments_than_snakemake_follows_are_refused():
+    long = {f"{COMMON}/rounds": 500, f"{COMMON}/evaluate_every": 1, "training/segment_rounds": 1}
+    with pytest.raises(InputError, match="into 500 segments; expected at most 200; raise segment_rounds"):
+        Plan(load_config(changed(long)))
+
+
 def test_training_inputs_chain_back_to_the_start(plan):
     run = next(iter(plan.runs))
     needed = plan.training_input(SimpleNamespace(run=run, round="000045"))

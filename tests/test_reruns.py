@@ -183,3 +183,14 @@ def test_a_bad_configuration_ends_in_one_line(checkout):
     complaint = [line for line in answer.stderr.splitlines() if "nois_multiplier" in line]
     assert len(complaint) == 1 and "did you mean 'noise_multiplier'?" in complaint[0]
     assert "Traceback" not in answer.stderr
+
+
+def test_metrics_that_were_edited_reach_no_table(checkout):
+    table = (checkout / "results/dpogl/runs.csv").read_text()
+    metrics = next((checkout / "results/runs").glob("*/round-000002.metrics.csv"))
+    text = metrics.read_text()
+    metrics.write_text(text.replace(text.splitlines()[-1].split(",")[1], "0.99", 1))
+    answer = snakemake(checkout, "--cores", "1", "-R", "collect_runs")
+    assert answer.returncode != 0 and "0.99" not in table
+    log = answer.stdout + answer.stderr
+    assert f"error: results/runs/{metrics.parent.name}/{metrics.name}: not the file that was written" in log

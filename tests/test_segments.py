@@ -373,3 +373,29 @@ def test_a_state_is_read_by_name(make_run: Callable[..., Run], one_round: Callab
         shapes = {name: list(file.get_tensor(name).shape) for name in file.keys()}  # noqa: SIM118
     assert shapes == {"shared.1.weight": [5, 10, 784], "shared.1.bias": [5, 10]}
     assert store.FORMAT == 1
+
+
+@pytest.mark.parametrize(("first", "last"), [(2, 1), (2, 2), (0, -1), (-1, 2)])
+def test_a_segment_that_goes_nowhere_is_refused(
+    make_run: Callable[..., Run], segment_of: Callable[..., Segment], tmp_path: Path, first: int, last: int
+) -> None:
+    with pytest.raises(InputError, match="expected first < last"):
+        train_segment(segment_of(make_run(), tmp_path / "run", first, last), quiet)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_segment_that_ends_within_an_interval_is_refused(
+    make_run: Callable[..., Run], segment_of: Callable[..., Segment], tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match="in multiples of 2"):
+        train_segment(segment_of(make_run(algorithm="dp-ogl-plus"), tmp_path / "run", 0, 3), quiet)
+
+
+def test_a_changed_pixel_is_found_before_training(
+    make_run: Callable[..., Run], segment_of: Callable[..., Segment], digits: Path, tmp_path: Path
+) -> None:
+    damaged = shutil.copytree(digits, tmp_path / "data")
+    flip_a_bit(damaged / "images.npy", -7)
+    segment = replace(segment_of(make_run(), tmp_path / "run", 0, 1), dataset=damaged)
+    with pytest.raises(InputError, match=r"images.npy: the SHA-256 is"):
+        train_segment(segment, quiet)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class InputError(ValueError):
@@ -12,6 +14,15 @@ class InputError(ValueError):
     The message is one line: where it stands, what it is, what was expected, and a hint.
     The command line prints it as it is and exits with status 2.
     """
+
+
+@contextmanager
+def one_line() -> Iterator[None]:
+    """End the process with one line on standard error where the block raises an `InputError`: for scripts."""
+    try:
+        yield
+    except InputError as error:
+        sys.exit(f"error: {error}")
 
 
 def nearest(word: str, known: Iterable[object]) -> str:

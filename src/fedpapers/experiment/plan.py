@@ -5,6 +5,7 @@ The rules of the workflow hold no code of their own; their input and params func
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -18,6 +19,7 @@ from fedpapers.experiment.spec import Run, slug
 from fedpapers.files import read_yaml
 
 RESULTS = Path("results")
+_MOST_SEGMENTS = 200
 
 
 class Plan:
@@ -32,6 +34,8 @@ class Plan:
     def __init__(self, config: Config) -> None:
         self.config = config
         self.tables: dict[str, list[PlannedRun]] = {paper: run_table(config, paper) for paper in config.papers}
+        for planned in itertools.chain(*self.tables.values()):
+            _check_segments(planned, len(self._ends(planned)))
         self.runs = {planned.id: planned for table in self.tables.values() for planned in table}
         self._datasets = {_dataset_id(planned.run): planned.run for planned in self.runs.values()}
         self._partitions = {_partition_id(planned): planned.run for planned in self.runs.values()}
@@ -115,10 +119,10 @@ class Plan:
         return [str(file) for state in states for file in (state, state.with_suffix(".json"))]
 
     def metrics(self, wildcards: Any) -> list[str]:
-        """The metrics of each segment of each run of a paper."""
+        """The metrics of each segment of each run of a paper, and the records that they are checked against."""
         table = self.tables[wildcards.paper]
         states = [state_file(planned.id, end) for planned in table for end in self._ends(planned)]
-        return [str(state.with_suffix(".metrics.csv")) for state in states]
+        return [str(state.with_suffix(end)) for state in states for end in (".metrics.csv", ".json")]
 
     def histograms(self, wildcards: Any) -> list[str]:
         """The histogram of each partition of a paper."""
@@ -141,9 +145,9 @@ class Plan:
 
     def _ends(self, planned: PlannedRun) -> list[int]:
         ends = [planned.rounds]
-        while (start := self._segment_start(planned, ends[0])) > 0:
-            ends.insert(0, start)
-        return ends
+        while (start := self._segment_start(planned, ends[-1])) > 0:
+            ends.append(start)
+        return ends[::-1]
 
     def delta(self, wildcards: Any) -> float:
         """δ of a paper's accounting."""
@@ -193,6 +197,15 @@ class Plan:
         if name not in known:
             raise InputError(f"'{name}' is not in the plan of this configuration")
         return known[name]
+
+
+def _check_segments(planned: PlannedRun, segments: int) -> None:
+    """Refuse chains of jobs that are longer than Snakemake follows."""
+    if segments > _MOST_SEGMENTS:
+        raise InputError(
+            f"training.segment_rounds cuts {planned.rounds} rounds of {planned.id} into {segments} segments; expected"
+            f" at most {_MOST_SEGMENTS}; raise segment_rounds"
+        )
 
 
 def source_for_jobs() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fedpapers.data import partition as schemes
-from fedpapers.data.format import Dataset, read_dataset
+from fedpapers.data.format import Dataset, verify_dataset
 from fedpapers.data.partition import Partition
 from fedpapers.errors import InputError
 from fedpapers.experiment.spec import (
@@ -24,7 +24,7 @@ def prepare_partition(recipe: PartitionRecipe, dataset_folder: Path, folder: Pat
     Raises:
         InputError: The data set cannot be divided as the recipe asks.
     """
-    dataset = read_dataset(dataset_folder)
+    dataset = verify_dataset(dataset_folder)
     made = make_partition(recipe, dataset)
     made.write(folder, recipe.model_dump(mode="json", exclude={"dataset"}), dataset.labels)
     groups = recipe.structure.build().members if recipe.structure else {}

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from fedpapers.data.format import read_dataset
+from fedpapers.data.format import verify_dataset
 from fedpapers.data.partition import read_partition
 from fedpapers.errors import InputError
 from fedpapers.experiment import store
@@ -75,6 +75,7 @@ def train_segment(segment: Segment, on_round: OnRound) -> None:
     Raises:
         InputError: The data set, the partition or the earlier state does not fit the run.
     """
+    _check_rounds(segment)
     started = time.monotonic()
     torch.set_num_threads(segment.threads)
     device = torch_device(segment.device)
@@ -113,7 +114,7 @@ def federate(run: Run, dataset_folder: Path, partition_file: Path, device: torch
     Raises:
         InputError: The data set, the partition and the run do not fit each other.
     """
-    dataset = read_dataset(dataset_folder)
+    dataset = verify_dataset(dataset_folder)
     partition = read_partition(partition_file, len(dataset.labels))
     structure = run.structure.build() if run.structure else Groups({"all": partition.clients})
     if structure.workers != partition.clients:
@@ -172,6 +173,13 @@ def environment(device: torch.device) -> dict[str, Any]:
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
         "threads": torch.get_num_threads(),
     }
+
+
+def _check_rounds(segment: Segment) -> None:
+    """Refuse a segment that would leave a state under the name of another round."""
+    first, last, every = segment.first, segment.last, segment.run.release_every
+    if not (0 <= first < last or first == last == 0) or first % every or last % every:
+        raise InputError(f"rounds {first} to {last}: expected first < last, from 0, in multiples of {every}")
 
 
 def _start(segment: Segment, federation: Federation) -> tuple[State, Ledger]:

@@ -52,6 +52,7 @@ _LARGEST_PRV_LOSS = 700  # Opacus takes exp of the privacy loss
 _LARGEST_PRV_NOISE = 1000  # above it, the series of Opacus needs minutes for q near 1/2
 _LARGEST_MU = 1e15  # above it, -ε/μ + μ/2 is lost in rounding
 _MOST_STEPS = 2**53
+_MOST_PLD_STEPS = 10**6  # its time, unlike its memory, grows with them whatever σ and q
 
 
 class Release(NamedTuple):
@@ -331,6 +332,9 @@ def _pld_value(ledger: tuple[Release, ...], delta: float) -> float:
 
     _check_fourier_use(ledger, delta)
     _check_points(_pld_points(ledger), _MOST_PLD_POINTS)
+    steps = sum(release.times for release in ledger if release.sampling_rate < 1)
+    if steps > _MOST_PLD_STEPS:
+        raise _FailedError(f"{steps} sampled releases, more than {_MOST_PLD_STEPS:.0e}, may take it minutes")
     accountant = PLDAccountant()
     for q, sigma, times, _ in ledger:
         gaussian = dp_accounting.GaussianDpEvent(sigma)
