@@ -24,6 +24,7 @@ class Purpose(IntEnum):
     COHORT = 4
     BATCHES = 5
     NOISE = 6
+    AUDIT = 40
 
 
 def generator(seed: int, purpose: Purpose, *, round: int = 0, group: int = 0, client: int = 0) -> np.random.Generator:
