@@ -18,13 +18,13 @@ endif
 
 .PHONY: all report test lint lock help
 
-all: $(READY)  ## run the default experiment: all three papers, embedded scale
+all: $(READY)  ## run the default experiment, embedded scale
 	$(IN_VENV) snakemake --cores $(CORES)
 
 report: all  ## every table and figure with its caption, for a browser (REPORT=results/report.zip)
 	$(IN_VENV) snakemake --report "$(REPORT)"
 
-test: lint  ## lint, then all tests (TESTS="-k leakage" for some of them)
+test: lint  ## lint, then all tests (TESTS="-k mechanism" for some of them)
 	$(IN_VENV) OMP_NUM_THREADS=1 pytest -n logical --maxprocesses 4 --dist loadgroup $(TESTS)
 
 lint: $(READY)  ## formatting, lint and types

@@ -1,6 +1,5 @@
 """The tables and figures of three papers on private federated learning: `snakemake --cores all`."""
 
-import os
 import shlex
 import sys
 
@@ -12,14 +11,12 @@ min_version("9.27")
 sys.executable = shlex.quote(sys.executable)
 
 # The package of this checkout, for this process and for every job's, also where it is not installed.
-SOURCE = f"{workflow.basedir}/src"
-sys.path.insert(0, SOURCE)
-os.environ["PYTHONPATH"] = os.pathsep.join(
-    filter(None, [SOURCE, os.environ.get("PYTHONPATH")])
-)
+sys.path.insert(0, f"{workflow.basedir}/src")
 
 from fedpapers.experiment.fingerprint import fingerprint
-from fedpapers.experiment.plan import Plan
+from fedpapers.experiment.plan import Plan, source_for_jobs
+
+source_for_jobs()
 
 
 configfile: "config.yaml"
@@ -39,11 +36,13 @@ wildcard_constraints:
 localrules:
     all,
     dpogl,
+    leakage,
 
 
 include: "rules/data.smk"
 include: "rules/training.smk"
 include: "rules/results.smk"
+include: "rules/leakage.smk"
 include: "rules/dpogl.smk"
 
 

@@ -7,6 +7,8 @@ results/partitions/{partition}/histogram.csv          samples by client, split a
 
 
 rule prepare_data:
+    input:
+        plan.dataset_input,
     output:
         about="results/data/{dataset}/about.json",
         images="results/data/{dataset}/images.npy",

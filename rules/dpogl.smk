@@ -11,6 +11,7 @@ rule dpogl:
         multiext("results/dpogl/figures/accuracy_by_epsilon", ".png", ".pdf"),
         multiext("results/dpogl/figures/accuracy_by_round", ".png", ".pdf"),
         multiext("results/dpogl/figures/partition", ".png", ".pdf"),
+        plan.if_studied(rules.leakage.input),
 
 
 rule tabulate_accuracy:

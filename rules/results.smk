@@ -8,7 +8,7 @@ results/{paper}/privacy.csv     one row a run and accountant: what its ledger co
 
 rule collect_runs:
     input:
-        states=plan.final_states,
+        metrics=plan.metrics,
         histograms=plan.histograms,
     output:
         runs="results/{paper}/runs.csv",

@@ -25,6 +25,7 @@ rule train:
     resources:
         mem_mb=2000,
         runtime=240,
+        device=plan.config.training.device,
     params:
         run=plan.run,
         first=plan.first_round,
@@ -34,5 +35,5 @@ rule train:
     shell:
         "python -m fedpapers train --run {params.run:q} --folder $(dirname {output.state:q})"
         " --first {params.first} --last $((10#{wildcards.round})) --data $(dirname {input.data:q})"
-        " --partition {input.partition:q} --threads {threads} --device {plan.config.training.device}"
+        " --partition {input.partition:q} --threads {threads} --device {resources.device}"
         " > {log:q} 2>&1"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     snakemake: Any
 
 figures.start()
-histogram = pd.read_csv(snakemake.input.histogram, dtype={"client": str})
+histogram = pd.read_csv(snakemake.input.histogram, dtype={"client": str}, keep_default_na=False)
 about = json.loads(Path(snakemake.input.about).read_text(encoding="utf-8"))
 figure = plot_partition(histogram, about["classes"], about["groups"], about["data"])
 figures.save(figure, snakemake.output.png, snakemake.output.pdf)

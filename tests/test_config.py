@@ -499,7 +499,17 @@ def plan():
 
 @pytest.mark.parametrize(("last", "first"), [(0, 0), (1, 0), (19, 0), (20, 0), (21, 20), (39, 20), (40, 20), (45, 40)])
 def test_segment_starts_at_the_boundary_before(plan, last, first):
-    assert plan.first_round(SimpleNamespace(round=f"{last:06d}")) == first
+    run = next(iter(plan.runs))
+    assert plan.first_round(SimpleNamespace(run=run, round=f"{last:06d}")) == first
+
+
+def test_states_are_kept_at_the_ends_of_intervals():
+    grid = {"algorithm": "dp-ogl-local", "noise_multiplier": 0.5, "interval": 3}
+    small = {f"{COMMON}/rounds": 45, f"{COMMON}/evaluate_every": 3, "training/segment_rounds": 20}
+    plan = Plan(load_config(changed(small | {"papers/dpogl/runs": {"one": grid}})))
+    run = next(iter(plan.runs))
+    firsts = [plan.first_round(SimpleNamespace(run=run, round=f"{last:06d}")) for last in (21, 42, 45)]
+    assert firsts == [0, 21, 42]
 
 
 def test_training_inputs_chain_back_to_the_start(plan):
@@ -509,7 +519,7 @@ def test_training_inputs_chain_back_to_the_start(plan):
     while "previous" in needed:
         found = re.fullmatch(rf"results/runs/{re.escape(run)}/round-(\d{{6}})\.safetensors", needed["previous"])
         rounds.append(int(found[1]))
-        assert needed.keys() == {"data", "partition", "previous"}
+        assert needed.keys() == {"data", "partition", "previous", "record"}
         needed = plan.training_input(SimpleNamespace(run=run, round=found[1]))
     assert rounds == [45, 40, 20]
     assert needed.keys() == {"data", "partition"}

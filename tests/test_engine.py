@@ -17,11 +17,11 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from fedpapers.experiment.spec import Run
 from fedpapers.experiment.store import state_path
-from fedpapers.experiment.train import Segment, train_segment
+from fedpapers.experiment.train import Segment, federate, train_segment
 from fedpapers.federated import rounds as engine
 from fedpapers.federated.cohort import Participation, train_cohort
 from fedpapers.federated.evaluate import evaluate
-from fedpapers.federated.rounds import Federation, State, next_round, rounds
+from fedpapers.federated.rounds import Federation, State, next_release, rounds
 from fedpapers.groups import Groups, overlapping, single, string
 from fedpapers.models import MODELS
 from fedpapers.randomness import Purpose, generator
@@ -135,6 +135,84 @@ def test_overlapping_groups_follow_the_equations(
     assert np.abs(state.shared.double().numpy() - dp_ogl(federation, 5)).max() <= 1e-6
 
 
+def dp_ogl_interval(federation: Federation, last: int) -> NDArray[np.float64]:
+    """DP-OGL+ and its local form, as papers/dpogl.md has them, without noise: one cohort and one clip an interval."""
+    members = [[federation.groups.workers.index(w) for w in group] for group in federation.groups.members.values()]
+    groups_of = {n: [m for m, group in enumerate(members) if n in group] for group in members for n in group}
+    clients, mechanism, every = federation.clients, federation.mechanism, federation.release_every
+    theta = federation.initial_state().shared.double().numpy()
+    for first in range(1, last + 1, every):
+        released = theta.copy()
+        for m, group in enumerate(members):
+            cohort = cohort_of(federation, first, m, sorted(group))
+            now = {n: theta[groups_of[n]].mean(0) for n in cohort}
+            total, model = dict.fromkeys(cohort, 0.0), theta[m].copy()
+            for _ in range(every):
+                for n in cohort:
+                    x = clients.images[clients.train[n]].reshape(len(clients.train[n]), -1) / 255
+                    y = clients.labels[clients.train[n]]
+                    update = local_update(now[n], x, y, federation.learner.learning_rate, federation.local_steps)
+                    total[n] = total[n] + update
+                    now[n] = now[n] + update
+                    model += update / (mechanism.sampling_rate * len(group))
+                if federation.exchanges:
+                    now = dict.fromkeys(cohort, model.copy())
+            for n in cohort:
+                clipped = total[n] * min(1, mechanism.clipping_norm / np.linalg.norm(total[n]))
+                released[m] += clipped / (mechanism.sampling_rate * len(group))
+        theta = released
+    return theta
+
+
+@pytest.mark.parametrize("exchanges", [True, False])
+@pytest.mark.parametrize("groups", [overlapping(), string(3, 4, 1)])
+def test_interval_mechanisms_follow_their_equations(make_federation: Make, groups: Groups, exchanges: bool) -> None:
+    federation = replace(
+        make_federation(groups, sampling_rate=0.6, clipping_norm=1.0, interval=3, exposed=exchanges, **FULL_BATCH),
+        release_every=3, exchanges=exchanges,
+    )  # fmt: skip
+    summaries = [summary for _, summary in rounds(federation, federation.initial_state(), 6)]
+    assert len(summaries) == 2 and any((s.clipped or 0) > 0 for s in summaries)
+    assert np.abs(run(federation, 6).shared.double().numpy() - dp_ogl_interval(federation, 6)).max() <= 1e-6
+
+
+def test_a_local_interval_is_dp_ogl_with_as_many_local_steps(make_federation: Make) -> None:
+    steps = FULL_BATCH["local_steps"]
+    common = {"sampling_rate": 1.0, "clipping_norm": 0.7, "batch_size": FULL_BATCH["batch_size"]}
+    local = make_federation(overlapping(), interval=3, local_steps=steps, **common)
+    longer = make_federation(overlapping(), interval=1, local_steps=3 * steps, **common)
+    once = run(replace(local, release_every=3), 6).shared
+    assert (once - run(longer, 2).shared).abs().max() <= 1e-6
+
+
+@pytest.mark.parametrize("algorithm", ["dp-ogl-plus", "dp-ogl-local"])
+def test_interval_mechanisms_with_intervals_of_one_round_are_dp_ogl(
+    trained: Callable[[Run], bytes], make_run: Callable[..., Run], algorithm: str
+) -> None:
+    assert trained(make_run(algorithm=algorithm, interval=1)) == trained(make_run(interval=1))
+
+
+def test_an_interval_has_one_noise_of_its_own_size(make_federation: Make) -> None:
+    members = make_federation(single(5), sampling_rate=0.5, clipping_norm=1e-3, exposed=True)
+    quiet = replace(members, release_every=2, exchanges=True)
+    loud = replace(quiet, mechanism=replace(quiet.mechanism, noise_multiplier=1e4))
+    noise = (run(loud, 2).shared - run(quiet, 2).shared) * quiet.expected_cohort(0)
+    assert noise.std().item() == pytest.approx(10.0, rel=0.03)  # 7,850 draws: the sd of the sd is 0.8 %
+
+
+def test_who_sees_sums_without_noise_has_no_guarantee(
+    make_run: Callable[..., Run], digits: Path, partition_of: Any
+) -> None:
+    def ledger(**given: Any) -> Any:
+        run = make_run(evaluate_every=2, **given)
+        return federate(run, digits, partition_of(run), torch.device("cpu")).mechanism
+
+    plus, local = ledger(algorithm="dp-ogl-plus"), ledger(algorithm="dp-ogl-local")
+    assert plus.clipping_norm == local.clipping_norm == pytest.approx(0.5 * 2**0.5)
+    assert type(plus.event()).__name__ == "NonPrivateDpEvent"
+    assert local.event().event.noise_multiplier == 0.5
+
+
 def test_every_setting_of_mixing_is_another_algorithm(make_federation: Make) -> None:
     made = [
         run(make_federation(overlapping(), interval=s, mixing=mixing, **FULL_BATCH), 4).shared
@@ -203,7 +281,7 @@ def personal(make_federation: Make) -> Federation:
 def test_private_layers_change_for_participants_only(personal: Federation) -> None:
     state, joined_once = personal.initial_state(), set()
     for t in range(1, 5):
-        after, _ = next_round(personal, state)
+        after, _ = next_release(personal, state)
         changed = (after.private != state.private).any(1).nonzero().flatten().tolist()
         assert changed == cohort_of(personal, t, 0, list(range(6)))
         joined_once |= set(changed)
@@ -222,8 +300,8 @@ def test_private_layers_enter_neither_the_sum_nor_its_clipping(
         return seen[-1][1]
 
     monkeypatch.setattr(engine, "train_cohort", spy)
-    state = next_round(personal, personal.initial_state())[0]
-    next_round(personal, state)
+    state = next_release(personal, personal.initial_state())[0]
+    next_release(personal, state)
     (_, cohort, _, like), result = seen[1]
     assert like.shape == (1, 13_248) and len(cohort) > 1  # two convolutions of 416 and 12,832 parameters
     total = torch.zeros(13_248)
@@ -247,7 +325,7 @@ def test_private_layers_enter_neither_the_sum_nor_its_clipping(
 
 def test_noise_does_not_reach_private_layers(personal: Federation) -> None:
     noisier = replace(personal, mechanism=replace(personal.mechanism, noise_multiplier=5.0))
-    one, other = next_round(personal, personal.initial_state())[0], next_round(noisier, personal.initial_state())[0]
+    one, other = next_release(personal, personal.initial_state())[0], next_release(noisier, personal.initial_state())[0]
     assert torch.equal(one.private, other.private) and not torch.equal(one.shared, other.shared)
 
 
@@ -273,7 +351,7 @@ def test_results_do_not_depend_on_what_ran_before(make_federation: Make) -> None
 
 def test_a_round_leaves_its_state_alone(personal: Federation) -> None:
     state = personal.initial_state()
-    next_round(personal, state)
+    next_release(personal, state)
     assert same(state, personal.initial_state())
 
 
@@ -284,9 +362,9 @@ def test_results_do_not_depend_on_the_order_of_the_groups(
     federation = noisy(make_federation, noise=placement)
     expected = run(federation, 3)
 
-    def last_group_first(learner: Any, cohort: list[Participation], clips: Any, like: Tensor) -> Any:
+    def last_group_first(learner: Any, cohort: list[Participation], clip: Any, like: Tensor) -> Any:
         order = sorted(range(len(cohort)), key=lambda k: -cohort[k].group)
-        result = train_cohort(learner, [cohort[k] for k in order], clips, like)
+        result = train_cohort(learner, [cohort[k] for k in order], clip, like)
         return replace(result, private=[result.private[order.index(k)] for k in range(len(cohort))])
 
     monkeypatch.setattr(engine, "train_cohort", last_group_first)
@@ -301,10 +379,10 @@ def test_batches_are_drawn_anew_for_each_round_group_and_client(
     federation = replace(federation, clients=replace(federation.clients, train=same_samples))
     batches: list[list[tuple[Tensor, Tensor]]] = []
 
-    def spy(learner: Any, cohort: list[Participation], clips: Any, like: Tensor) -> Any:
+    def spy(learner: Any, cohort: list[Participation], clip: Any, like: Tensor) -> Any:
         kept = [list(one.batches()) for one in cohort]
         batches.extend(kept)
-        return train_cohort(learner, cohort, clips, like)
+        return train_cohort(learner, cohort, clip, like)
 
     monkeypatch.setattr(engine, "train_cohort", spy)
     run(federation, 2)
@@ -324,14 +402,14 @@ def test_batches_are_drawn_anew_for_each_round_group_and_client(
 def test_rounds_in_which_nobody_takes_part(make_federation: Make) -> None:
     federation = make_federation(overlapping(), sampling_rate=1e-6, clipping_norm=0.5, noise_multiplier=0.0)
     start = federation.initial_state()
-    after, summary = next_round(federation, start)
+    after, summary = next_release(federation, start)
     assert torch.equal(after.shared, start.shared) and after.round == 1
     assert (summary.cohort, summary.clipped, summary.loss) == (0, None, None)
     central = replace(federation, mechanism=replace(federation.mechanism, noise_multiplier=1.0))
-    noise = (next_round(central, start)[0].shared - start.shared) * 1e-6 * torch.tensor([2, 3, 2, 3, 2])[:, None]
+    noise = (next_release(central, start)[0].shared - start.shared) * 1e-6 * torch.tensor([2, 3, 2, 3, 2])[:, None]
     assert noise.std(1).numpy() == pytest.approx(0.5, rel=0.05)
     client = replace(federation, mechanism=replace(central.mechanism, noise="client"))
-    assert torch.equal(next_round(client, start)[0].shared, start.shared)
+    assert torch.equal(next_release(client, start)[0].shared, start.shared)
 
 
 # Evaluation

@@ -23,8 +23,8 @@ from scipy import stats
 from torch import Tensor
 
 from fedpapers.federated import rounds as engine
-from fedpapers.federated.cohort import CohortResult, Participation, train_cohort
-from fedpapers.federated.rounds import Federation, State, next_round
+from fedpapers.federated.cohort import CohortResult, Participation, Update, train_cohort
+from fedpapers.federated.rounds import Federation, State, next_release
 from fedpapers.groups import overlapping, single
 from fedpapers.privacy.events import KnownCohortDpEvent
 from fedpapers.privacy.mechanism import Mechanism
@@ -51,13 +51,13 @@ def tolerance(terms: int, clipping_norm: float) -> float:
 def check_influence(learner: Any, cohort: list[Participation], mechanism: Mechanism) -> CohortResult:
     """Leave out each participation in turn: its group's sum moves by at most C, the other sums not at all."""
     like = torch.zeros(max(one.group for one in cohort) + 1, learner.layout.shared_size)
-    clips = [mechanism.clip] * len(like)
-    full = train_cohort(learner, cohort, clips, like)
+    clip = mechanism.clip
+    full = train_cohort(learner, cohort, clip, like)
     assert torch.isfinite(full.sums).all()
     for k, one in enumerate(cohort):
-        alone = train_cohort(learner, [one], clips, like).sums
+        alone = train_cohort(learner, [one], clip, like).sums
         assert norm(alone[one.group]) <= mechanism.clipping_norm
-        moved = full.sums.double() - train_cohort(learner, cohort[:k] + cohort[k + 1 :], clips, like).sums.double()
+        moved = full.sums.double() - train_cohort(learner, cohort[:k] + cohort[k + 1 :], clip, like).sums.double()
         group_size = sum(other.group == one.group for other in cohort)
         assert norm(moved[one.group]) <= mechanism.clipping_norm + tolerance(group_size, mechanism.clipping_norm)
         moved[one.group] = 0
@@ -71,8 +71,8 @@ class Scripted:
     def __init__(self, size: int) -> None:
         self.layout = SimpleNamespace(shared_size=size)
 
-    def train(self, vector: Tensor, update: Tensor) -> tuple[Tensor, float]:
-        return vector + update, 0.0
+    def update(self, one: Participation) -> Update:
+        return Update(one.start + one.batches() - one.start, one.private, 0.0)
 
 
 any_float32 = st.floats(width=32) | st.sampled_from([3e38, -3e38, 1e-45, math.nan, math.inf, -math.inf])
@@ -129,7 +129,7 @@ def test_one_worker_moves_the_sum_of_real_training_by_at_most_the_clipping_norm(
         overlapping(), model=model, learning_rate=learning_rate, clipping_norm=0.05, noise_multiplier=1.0, local_steps=3
     )
     seen = record_cohorts(monkeypatch)
-    next_round(federation, federation.initial_state())
+    next_release(federation, federation.initial_state())
     monkeypatch.undo()
     assert len(seen[0]) == 12  # the places of Figure 1b
     cohort = [replace(one, batches=partial(list, one.batches())) for one in seen[0]]
@@ -145,7 +145,7 @@ def record_cohorts(monkeypatch: pytest.MonkeyPatch) -> list[list[Participation]]
     """From now on rounds train nobody; the list grows by each round's cohort."""
     seen: list[list[Participation]] = []
 
-    def train_nobody(_learner: Any, cohort: list[Participation], _clips: Any, like: Tensor) -> CohortResult:
+    def train_nobody(_learner: Any, cohort: list[Participation], _clip: Any, like: Tensor) -> CohortResult:
         seen.append(cohort)
         idle = [0.0] * len(cohort)
         return CohortResult(torch.zeros_like(like), [one.private for one in cohort], idle, idle)
@@ -178,7 +178,7 @@ def draw_rounds(
     zero = torch.zeros_like(start.shared)
     seen = record_cohorts(monkeypatch)
     for t in range(count):
-        after, _ = next_round(federation, State(t, zero, start.private))
+        after, _ = next_release(federation, State(t, zero, start.private))
         if keep_noise:
             noise.append(after.shared.numpy() * divisor)
         joined[t, [place[one.group, one.client] for one in seen[-1]]] = True
@@ -213,7 +213,7 @@ def test_central_noise_of_real_rounds(make_federation: Callable[..., Federation]
     divisor = 0.5 * federation.groups.membership.sum(1)[:, None]
     states = [federation.initial_state()]
     for _ in range(12):
-        states.append(next_round(federation, states[-1])[0])
+        states.append(next_release(federation, states[-1])[0])
     noise = np.array([(b.shared - a.shared).double().numpy() * divisor for a, b in pairwise(states)])
     check_gaussian(noise, 0.7 * 1.3)
     for m in range(5):
@@ -329,7 +329,7 @@ def test_neither_clipping_nor_noise(make_federation: Callable[..., Federation], 
     long = torch.tensor([3e38, -3e38])
     clipped, before = federation.mechanism.clip(long)
     assert torch.equal(clipped, long) and before == norm(long)
-    after, summary = next_round(federation, federation.initial_state())
+    after, summary = next_release(federation, federation.initial_state())
     assert torch.isfinite(after.shared).all() and not torch.equal(after.shared, federation.initial_state().shared)
     assert summary.clipped == 0
 

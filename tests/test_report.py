@@ -33,7 +33,10 @@ def test_the_report_holds_every_result_with_its_caption(report):
     page = (report / "report.html").read_text()
     results, _ = json.JSONDecoder().raw_decode(page, page.index('var results = {"') + len("var results = "))
     shown = {result["name"] for result in results.values()}
-    assert shown == {"accuracy.html", "accuracy_by_epsilon.png", "accuracy_by_round.png", "partition.png"}
+    assert shown == {
+        "accuracy.html", "accuracy_by_epsilon.png", "accuracy_by_round.png", "partition.png", "structures.html",
+        "structures.png", "leakage_over_time.png", "leakage_over_distance.png", "leakage_of_pairs.png",
+    }  # fmt: skip
     assert all((report / result["data_uri"]).stat().st_size > 0 for result in results.values())
     assert all("scale" in result["caption"] or "worker" in result["caption"] for result in results.values())
 

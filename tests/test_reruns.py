@@ -15,6 +15,7 @@ pytestmark = [pytest.mark.workflow, pytest.mark.xdist_group("workflow")]
 
 AGGREGATES = {"collect_runs", "account", "tabulate_accuracy", "plot_accuracy_by_epsilon", "plot_accuracy_by_round"}
 DOWNSTREAM = AGGREGATES | {"plot_partition"}
+STUDY = {"study_leakage", "plot_leakage_over_time", "plot_leakage_over_distance", "plot_leakage_of_pairs"}
 RUNS = 4  # of configs/tiny.yaml, each in two segments
 
 
@@ -26,7 +27,7 @@ def planned(folder, *arguments):
     if "Nothing to be done" in text:
         return {}
     table = re.findall(r"^(\w+) +(\d+)$", text.split("Job stats:")[1].split("total")[0], re.MULTILINE)
-    return {rule: int(count) for rule, count in table if rule not in ("all", "dpogl")}
+    return {rule: int(count) for rule, count in table if rule not in ("all", "dpogl", "leakage")}
 
 
 def edit(folder, file, old, new):
@@ -46,7 +47,8 @@ def configure(folder, change):
 def test_the_tiny_experiment_leaves_all_results(finished):
     results = finished / "results"
     assert len(list(results.glob("runs/*/run.json"))) == RUNS
-    for name in ("accuracy_by_epsilon", "accuracy_by_round", "partition"):
+    names = "accuracy_by_epsilon accuracy_by_round partition structures"
+    for name in [*names.split(), "leakage_over_time", "leakage_over_distance", "leakage_of_pairs"]:
         assert (results / f"dpogl/figures/{name}.png").read_bytes().startswith(b"\x89PNG")
         assert (results / f"dpogl/figures/{name}.pdf").read_bytes().startswith(b"%PDF")
     assert r"\toprule" in (results / "dpogl/tables/accuracy.tex").read_text()
@@ -73,7 +75,7 @@ def test_a_comment_or_docstring_reruns_nothing(checkout):
         file.write_text(file.read_text() + "\n# a comment\n")
     rounds = "src/fedpapers/federated/rounds.py"
     edit(checkout, rounds, '"""The engine: one round of any algorithm', '"""Machinery: one round of any algorithm')
-    edit(checkout, rounds, '"""One epoch: start models', '"""An epoch: start models')
+    edit(checkout, rounds, '"""Go on from `state`', '"""Continue from `state`')
     assert planned(checkout) == {}
 
 
@@ -89,7 +91,26 @@ def test_a_plotting_module_reruns_the_figures_that_use_it(checkout):
 
 def test_an_accountant_reruns_the_accounting_and_what_shows_it(checkout):
     edit(checkout, "src/fedpapers/privacy/accounting.py", "_LARGEST_MU = 1e15", "_LARGEST_MU = 1e14")
-    assert planned(checkout) == {"account": 1, "tabulate_accuracy": 1, "plot_accuracy_by_epsilon": 1}
+    assert planned(checkout) == dict.fromkeys({"account", "tabulate_accuracy", "plot_accuracy_by_epsilon"} | STUDY, 1)
+
+
+def test_a_leakage_bound_reruns_the_study_and_its_figures(checkout):
+    edit(checkout, "src/fedpapers/privacy/leakage.py", "_MOST_GROUPS_OF_LARGE = 8", "_MOST_GROUPS_OF_LARGE = 7")
+    assert planned(checkout) == dict.fromkeys(STUDY, 1)
+
+
+def test_one_more_studied_structure_reruns_the_study(checkout):
+    def more(config):
+        config["structures"]["pair"] = {"kind": "string", "groups": 2, "size": 4, "shared": 1}
+        config["papers"]["dpogl"]["leakage"]["structures"].append("pair")
+
+    configure(checkout, more)
+    assert planned(checkout) == dict.fromkeys(STUDY | {"plot_structures", "tabulate_structures"}, 1)
+
+
+def test_without_a_study_of_leakage_the_rest_is_as_it_was(checkout):
+    configure(checkout, lambda c: c["papers"]["dpogl"].pop("leakage"))
+    assert planned(checkout) == {}
 
 
 def test_a_training_formula_reruns_training_and_what_follows(checkout):
@@ -135,7 +156,7 @@ def test_more_rounds_train_the_added_segment(checkout):
 
 def test_another_delta_reruns_the_accounting(checkout):
     configure(checkout, lambda c: c["papers"]["dpogl"].update(delta=1e-6))
-    assert planned(checkout) == {"account": 1, "tabulate_accuracy": 1, "plot_accuracy_by_epsilon": 1}
+    assert planned(checkout) == dict.fromkeys({"account", "tabulate_accuracy", "plot_accuracy_by_epsilon"} | STUDY, 1)
 
 
 def test_threads_memory_and_profile_rerun_nothing(checkout):

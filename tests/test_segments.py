@@ -206,8 +206,9 @@ def record_again(state: Path) -> None:
     """Make the record fit the files, as if they had been written so."""
     path = state.with_suffix(".json")
     record = json.loads(path.read_text())
+    del record["seal"]
     record["sha256"] = {name: sha256(state.with_name(name)) for name in record["sha256"]}
-    path.write_text(json.dumps(record))
+    path.write_text(json.dumps(record | {"seal": store._seal(record)}))
 
 
 def check_refused(segment: Segment, file: Path) -> str:
@@ -309,6 +310,9 @@ RECORDS: dict[str, Callable[[Path], object]] = {
     "no checksums": lambda path: edit(path, sha256={}),
     "checksums in a list": lambda path: edit(path, sha256=[1]),
     "no ledger": lambda path: edit(path, ledger=None),
+    "fewer releases in the ledger": lambda path: path.write_text(
+        path.read_text().replace('"releases": 1', '"releases": 0')
+    ),
 }
 
 

@@ -1,7 +1,7 @@
 """The command line: questions that need no workflow, and the commands that the workflow's rules call.
 
 A command only reads its options, calls the package, and prints. What it needs is imported when it runs, so that
-each command pays for its own libraries alone. `docs/cli.md` lists the JSON shapes.
+each command pays for its own libraries alone.
 """
 
 from __future__ import annotations
@@ -128,6 +128,33 @@ def config_reference() -> None:
         typer.echo(path)
 
 
+@app.command()
+def relay(
+    layout: Annotated[Path, typer.Argument(help="YAML: devices: [{x: 4.0, y: 0.0, target: 3, dummies: [5]}, …], km.")],
+    max_hops: Annotated[int, typer.Option(help="M: the most hops of a route.")],
+    cap: Annotated[int, typer.Option(help="b: the most samples of one label on a route.")] = 4,
+    sparsify: Annotated[float, typer.Option(help="ρ: share of the pixels that are set to 0.")] = 0.0,
+    csr_bits_per_sample: Annotated[float | None, typer.Option(help="Size of each sample instead of the mean.")] = None,
+    deadline: Annotated[float | None, typer.Option(help="τ in slots; left out: none.")] = None,
+    slot: Annotated[float, typer.Option(help="T_c in seconds.")] = 0.032,
+    fading: Annotated[str, typer.Option(help="rayleigh, none, or pattern: and values of h².")] = "rayleigh",
+    seed: Annotated[int, typer.Option(help="Of all draws.")] = 0,
+    plot: Annotated[Path | None, typer.Option(help="Map of the routes to draw: a .png, .pdf or .svg file.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Routes, latency and label privacy of seed samples that travel over relays (MultFAug)."""
+    from fedpapers.relay.layouts import read_layout
+    from fedpapers.relay.report import Setting, format_report, relay_report
+
+    setting = Setting(max_hops, cap, sparsify, csr_bits_per_sample, deadline, slot, fading, seed)
+    report = relay_report(read_layout(layout), setting)
+    if plot:
+        from fedpapers.reporting.relay_map import plot_map
+
+        plot_map(report, plot)
+    _print(report, format_report(report), as_json)
+
+
 data = typer.Typer(no_args_is_help=True, help="Data sets and their partitions.")
 app.add_typer(data, name="data")
 
@@ -155,6 +182,19 @@ def data_partition(
     from fedpapers.experiment.spec import PartitionRecipe
 
     prepare_partition(PartitionRecipe.model_validate_json(recipe), data, output)
+
+
+@data.command("inspect")
+def data_inspect(
+    path: Annotated[Path, typer.Argument(help="Folder with a data set, as it comes from its makers.")],
+    as_json: Json = False,
+) -> None:
+    """Count what a folder holds and say what is wrong with it; status 1 when something is."""
+    from fedpapers.data import inspect
+
+    found = inspect.data_inspect(path)
+    _print(found, inspect.format_inspection(found), as_json)
+    raise typer.Exit(1 if found["problems"] else 0)
 
 
 @app.command()

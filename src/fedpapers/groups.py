@@ -178,7 +178,15 @@ def random(groups: int, size: int, workers: int, seed: int = 0) -> Groups:
 
 
 def from_mapping(groups: Mapping[str, Sequence[str | int]]) -> Groups:
-    """The user's own groups: name -> list of workers; names of both may be any scalars."""
+    """The user's own groups: name -> list of workers; names of both may be any scalars.
+
+    Raises:
+        InputError: Two groups have the same name once both are text, as 1 and "1", or as in `Groups`.
+    """
+    names = [str(name) for name in groups]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"groups: there are two groups '{twice[0]}'; expected different names")
     return Groups({str(name): tuple(str(worker) for worker in workers) for name, workers in groups.items()})
 
 

@@ -24,6 +24,12 @@ class Purpose(IntEnum):
     COHORT = 4
     BATCHES = 5
     NOISE = 6
+    LAYOUT = 7
+    LABELS = 8
+    CHANNEL = 9
+    SEEDS = 10
+    REFERENCE = 12
+    DATA = 20
     AUDIT = 40
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,9 +52,22 @@ class Dataset:
         return len(self.labels)
 
 
+@dataclass(frozen=True, eq=False)
+class ImageStream:
+    """Images that are made while they are written, so that they need not all be in memory.
+
+    Attributes:
+        shape: [n, H, W] or [n, H, W, C], all images together.
+        pieces: uint8 arrays, shape [any, H, W] or [any, H, W, C], that make n images one after another.
+    """
+
+    shape: tuple[int, ...]
+    pieces: Iterable[NDArray[np.uint8]]
+
+
 def write_dataset(
     folder: Path,
-    images: NDArray[np.uint8],
+    images: NDArray[np.uint8] | ImageStream,
     labels: NDArray[np.int64],
     *,
     name: str,
@@ -68,12 +81,12 @@ def write_dataset(
 ) -> None:
     """Write a data set to `folder`, whole or not at all; other files there are left alone.
 
-    All is written beside its place first, so a full disk leaves an earlier data set as it was. A kill while the
-    files move leaves a folder without `about.json`, which `read_dataset` refuses.
+    All is written beside its place first, so a full disk, or an error in the stream of images, leaves an earlier data
+    set as it was. A kill while the files move leaves a folder without `about.json`, which `read_dataset` refuses.
 
     Args:
         folder: Where to; created where it is missing.
-        images: uint8, shape [n, H, W] or [n, H, W, C], n at least 1; may be a memory map.
+        images: uint8, shape [n, H, W] or [n, H, W, C], n at least 1; may be a memory map, or a stream of the same.
         labels: Integers, shape [n], each an index into `classes`.
         name: What tables and captions call the data set, as "MNIST" or "FEMNIST-like (generated)".
         source: `embedded`, `folder` or `download`.
@@ -86,9 +99,13 @@ def write_dataset(
 
     Raises:
         ValueError: The arguments do not fit together, which is the caller's mistake, not the user's.
+        InputError: What the stream of images raises.
         OSError: The folder cannot be written.
     """
-    _check_arguments(images, labels, classes, writers, writer_names)
+    if not isinstance(images, ImageStream):
+        _check_piece(images, images.shape)
+        images = ImageStream(images.shape, [images])
+    _check_arguments(images.shape, labels, classes, writers, writer_names)
     about: dict[str, Any] = {
         "format": FORMAT,
         "name": name,
@@ -115,7 +132,10 @@ def write_dataset(
         def done(file: str, written: Path) -> None:
             about["files"][file] = {"bytes": written.stat().st_size, "sha256": sha256(written)}
 
-        arrays: dict[str, NDArray[Any]] = {"images.npy": images, "labels.npy": np.asarray(labels, dtype=np.int64)}
+        path = new("images.npy")
+        _save_stream(path, images)
+        done("images.npy", path)
+        arrays: dict[str, NDArray[Any]] = {"labels.npy": np.asarray(labels, dtype=np.int64)}
         if writers is not None:
             arrays["writers.npy"] = np.asarray(writers, dtype=np.int64)
         for file, array in arrays.items():
@@ -181,14 +201,14 @@ def one_line(error: BaseException) -> str:
 
 
 def _check_arguments(
-    images: NDArray[np.uint8],
+    shape: tuple[int, ...],
     labels: NDArray[np.int64],
     classes: Sequence[str],
     writers: NDArray[np.int64] | None,
     writer_names: Sequence[str],
 ) -> None:
-    if images.dtype != np.uint8 or images.ndim not in (3, 4) or images.size == 0:
-        raise ValueError(f"images: {images.dtype} {images.shape}; expected uint8 [n, H, W] or [n, H, W, C], not empty")
+    if len(shape) not in (3, 4) or 0 in shape:
+        raise ValueError(f"images: {shape}; expected [n, H, W] or [n, H, W, C], not empty")
     if (writers is None) != (len(writer_names) == 0):
         raise ValueError("writers and writer_names: one is given without the other")
     if len(set(writer_names)) != len(writer_names):
@@ -196,8 +216,8 @@ def _check_arguments(
     for what, values, count in (("labels", labels, len(classes)), ("writers", writers, len(writer_names))):
         if values is None:
             continue
-        if values.shape != images.shape[:1] or values.dtype.kind not in "iu":
-            raise ValueError(f"{what}: {values.dtype} {values.shape}; expected integers [{len(images)}]")
+        if values.shape != shape[:1] or values.dtype.kind not in "iu":
+            raise ValueError(f"{what}: {values.dtype} {values.shape}; expected integers [{shape[0]}]")
         if values.min() < 0 or values.max() >= count:
             raise ValueError(f"{what}: from {values.min()} to {values.max()}; expected 0 to {count - 1}")
 
@@ -206,6 +226,24 @@ def _save(path: Path, array: NDArray[Any]) -> None:
     # Through an open file: given a name, np.save appends ".npy" to it.
     with path.open("wb") as file:
         np.save(file, np.ascontiguousarray(array), allow_pickle=False)
+
+
+def _save_stream(path: Path, images: ImageStream) -> None:
+    head = {"descr": np.lib.format.dtype_to_descr(np.dtype(np.uint8)), "fortran_order": False, "shape": images.shape}
+    count = 0
+    with path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, head)
+        for piece in images.pieces:
+            _check_piece(piece, images.shape)
+            file.write(np.ascontiguousarray(piece).data)
+            count += len(piece)
+    if count != images.shape[0]:
+        raise ValueError(f"images: {count} came; expected {images.shape[0]}")
+
+
+def _check_piece(piece: NDArray[np.uint8], shape: tuple[int, ...]) -> None:
+    if piece.dtype != np.uint8 or piece.shape[1:] != shape[1:]:
+        raise ValueError(f"images: {piece.dtype} {piece.shape}; expected uint8 {shape}")
 
 
 def _write_clients(path: Path, writers: NDArray[np.int64], writer_names: Sequence[str]) -> None:

@@ -11,7 +11,7 @@ import hashlib
 import shutil
 import urllib.request
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPException
@@ -67,6 +67,26 @@ def prepare_mnist(source: str, destination: Path, path: Path | None = None) -> N
     if path is None:
         raise InputError("mnist source 'folder': no path is given; expected the folder with the idx files")
     _prepare_folder(source, destination, path)
+
+
+def has_idx(folder: Path) -> bool:
+    """Whether a folder holds any of MNIST's files."""
+    return folder.is_dir() and any(
+        _find(folder, split, kind) is not None for split in ("train", "t10k") for kind in _DIMENSIONS
+    )
+
+
+def read_idx_labels(folder: Path, report: Callable[[str], None]) -> NDArray[np.uint8]:
+    """Read all of a folder's idx files and give the labels; what is wrong with a pair is told to `report`."""
+    labels = [np.empty(0, dtype=np.uint8)]
+    for split in ("train", "t10k"):
+        try:
+            pair = _read_pair(folder, split)
+        except InputError as error:
+            report(str(error))
+        else:
+            labels += [pair[1].elements] if pair else []
+    return np.concatenate(labels)
 
 
 @dataclass(frozen=True, eq=False)

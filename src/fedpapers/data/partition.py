@@ -318,6 +318,73 @@ def by_groups(
     return tuple(samples[worker] for worker in groups.workers)
 
 
+def sample_writers(counts: Sequence[int], fraction: float, min_samples: int, seed: int) -> Indices:
+    """LEAF's sampling of a data set: which writers are taken, and how many samples of each.
+
+    Writers are taken in random order until they have `fraction` of all samples; of the last one only as many (its
+    first) as are lacking. Then those with fewer than `min_samples` are left out (`sample.py --niid` and
+    `remove_users.py` of github.com/TalwalkarLab/leaf). LEAF does so in each of its files; we take all files together,
+    because other formats are cut into files differently.
+
+    Args:
+        counts: Samples of each writer.
+        fraction: Share of the samples, in (0, 1]; 1 takes all.
+        min_samples: At least 1.
+        seed: Of the order.
+
+    Returns:
+        For each writer the number of samples taken, 0 for those left out; shape [writers].
+
+    Raises:
+        InputError: A number is out of its range, or no writer is left.
+    """
+    if not 0 < fraction <= 1:
+        raise InputError(f"sampling of writers: fraction is {fraction}; expected a number above 0, at most 1")
+    _check_at_least("writer", 1, min_samples=min_samples)
+    sizes = np.asarray(counts, dtype=np.int64)
+    taken = sizes.copy()
+    if fraction < 1:
+        order = _generator(_Step.SAMPLE, seed).permutation(len(sizes))
+        before = np.cumsum(sizes[order]) - sizes[order]
+        taken[order] = np.clip(int(fraction * sizes.sum()) - before, 0, sizes[order])
+    taken[taken < min_samples] = 0
+    if not taken.any():
+        raise InputError(
+            f"sampling of writers: with fraction {fraction} none of {len(sizes)} writers has min_samples "
+            f"{min_samples}; expected at least one; the largest has {sizes.max(initial=0)} samples in all"
+        )
+    return taken
+
+
+def split_as_leaf(
+    samples_per_client: Sequence[Indices], clients: Sequence[str], train_fraction: float, seed: int
+) -> Partition:
+    """Split every client's samples as LEAF's `split_data.py --by_sample` does: as `split`, but rounded down.
+
+    A client has at least 1 training sample; clients with fewer than 2 samples are dropped.
+
+    Args:
+        samples_per_client: K index arrays.
+        clients: The K clients' names.
+        train_fraction: Share of the training samples, in (0, 1).
+        seed: Of the split.
+
+    Raises:
+        InputError: `train_fraction` is out of range, or no client is left.
+    """
+    _check_train_fraction(train_fraction)
+    kept = [k for k, samples in enumerate(samples_per_client) if len(samples) >= 2]
+    if not kept:
+        raise InputError(f"partition: none of {len(clients)} clients has 2 samples; expected at least one to split")
+    train, test = [], []
+    for k in kept:
+        samples = samples_per_client[k]
+        sides = _cut(samples, max(1, int(train_fraction * len(samples))), seed, k)
+        train.append(sides[0])
+        test.append(sides[1])
+    return Partition(tuple(clients[k] for k in kept), tuple(train), tuple(test))
+
+
 def split(samples_per_client: Sequence[Indices], clients: Sequence[str], train_fraction: float, seed: int) -> Partition:
     """Split every client's samples at random into train and test.
 
@@ -333,8 +400,7 @@ def split(samples_per_client: Sequence[Indices], clients: Sequence[str], train_f
     Raises:
         InputError: `train_fraction` is out of range, or a client has fewer than 2 samples.
     """
-    if not 0 < train_fraction < 1:
-        raise InputError(f"partition: train_fraction is {train_fraction}; expected a number between 0 and 1")
+    _check_train_fraction(train_fraction)
     train, test = [], []
     for k, (client, samples) in enumerate(zip(clients, samples_per_client, strict=True)):
         n = len(samples)
@@ -343,11 +409,20 @@ def split(samples_per_client: Sequence[Indices], clients: Sequence[str], train_f
                 f"partition: client '{client}' has {n} sample{'s' * (n != 1)}; expected at least 2, one to train and "
                 f"one to test; raise the minimum of samples per client"
             )
-        n_train = min(max(int(n * train_fraction + 0.5), 1), n - 1)
-        order = _generator(_Step.SPLIT, seed, client=k).permutation(samples)
-        train.append(_ascending([order[:n_train]]))
-        test.append(_ascending([order[n_train:]]))
+        sides = _cut(samples, min(max(int(n * train_fraction + 0.5), 1), n - 1), seed, k)
+        train.append(sides[0])
+        test.append(sides[1])
     return Partition(tuple(clients), tuple(train), tuple(test))
+
+
+def _check_train_fraction(train_fraction: float) -> None:
+    if not 0 < train_fraction < 1:
+        raise InputError(f"partition: train_fraction is {train_fraction}; expected a number between 0 and 1")
+
+
+def _cut(samples: Indices, n_train: int, seed: int, client: int) -> tuple[Indices, Indices]:
+    order = _generator(_Step.SPLIT, seed, client=client).permutation(samples)
+    return _ascending([order[:n_train]]), _ascending([order[n_train:]])
 
 
 class _Step(IntEnum):
@@ -357,6 +432,7 @@ class _Step(IntEnum):
     CLASSES = 1
     POOLS = 2
     SPLIT = 3
+    SAMPLE = 4
 
 
 def _generator(step: _Step, seed: int, client: int = 0) -> np.random.Generator:

@@ -10,7 +10,7 @@ import numpy as np
 
 from fedpapers.experiment.store import read_record
 from fedpapers.privacy.accounting import epsilon
-from fedpapers.privacy.ledger import Ledger
+from fedpapers.privacy.ledger import Ledger, spending_groups
 
 COLUMNS = (
     "run", "accountant", "delta", "epsilon_max", "epsilon_mean", "unit", "relation", "adversary",
@@ -23,8 +23,8 @@ ADVERSARY = "any other worker, who sees every model of its groups"
 def account(table: Iterable[Mapping[str, Any]], delta: float, accountants: Sequence[str]) -> list[dict[str, Any]]:
     """One row a run and accountant: ε of the worker that has spent most, and the mean over workers.
 
-    A worker spends in each of its groups that the ledger has; ε bounds what anyone learns who sees all of these
-    groups' models, so it holds against each other worker.
+    A worker spends in each group whose releases others see; ε bounds what anyone learns who sees all models of all
+    these groups, so it holds against each other worker.
 
     Args:
         table: The run table of the workflow; of each run the last state is read.
@@ -40,7 +40,7 @@ def account(table: Iterable[Mapping[str, Any]], delta: float, accountants: Seque
 
 def _account_run(run: str, record: Mapping[str, Any], delta: float, accountants: Sequence[str]) -> list[dict[str, Any]]:
     ledger = Ledger.of(record["ledger"])
-    memberships = _memberships(record["groups"])
+    memberships = spending_groups(record["groups"], record["run"].get("mixing"))
     rows = []
     for accountant in accountants:
         answers = [epsilon(ledger.event(groups), delta, accountant) for groups in memberships]
@@ -60,9 +60,3 @@ def _account_run(run: str, record: Mapping[str, Any], delta: float, accountants:
             }
         )
     return rows
-
-
-def _memberships(groups: Mapping[str, Sequence[str]]) -> list[tuple[str, ...]]:
-    """The groups of each worker."""
-    workers = dict.fromkeys(worker for members in groups.values() for worker in members)
-    return [tuple(name for name, members in groups.items() if worker in members) for worker in workers]

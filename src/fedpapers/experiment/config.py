@@ -29,9 +29,11 @@ from fedpapers.experiment.spec import (
     Described,
     Fraction,
     Hyperparameters,
-    MnistData,
+    MnistSource,
     Name,
     PartitionSpec,
+    Positive,
+    Rate,
     StructureSpec,
     slug,
 )
@@ -40,7 +42,7 @@ from fedpapers.files import read_yaml
 Accountant = Literal["pld", "prv", "rdp", "gdp"]
 
 
-def _distinct(values: list[str]) -> list[str]:
+def _distinct(values: list[Any]) -> list[Any]:
     for value in values:
         if values.count(value) > 1:
             raise ValueError(f"{value} stands here twice; expected each once")
@@ -93,6 +95,37 @@ class _Grid(Described):
 RunGrid: type[_Grid] = create_model("RunGrid", __base__=_Grid, __doc__=_Grid.__doc__, **_axes())
 
 
+class LeakageStudy(Described):
+    """Who leaks how much to whom, by the bounds: nothing of it trains."""
+
+    structures: Annotated[list[Name], Field(min_length=1), AfterValidator(_distinct)] = Field(
+        description="Names of structures of `structures`."
+    )
+    epochs: Count = Field(description="T: epochs of training.")
+    intervals: Annotated[list[Count], Field(min_length=1), AfterValidator(_distinct)] = Field(
+        description="S: epochs from one inter-group epoch to the next."
+    )
+    noise_multiplier: Positive = Field(description="σ of every group.")
+    sampling_rate: Rate = Field(description="q (π in DP-OGL) of every group.")
+    structure: str = Field(
+        description="One of the study's structures: that which is drawn over time and over distance, from its first "
+        "worker."
+    )
+    interval: Count = Field(description="One of the study's intervals: S of leakage over time and of the heat maps.")
+    response: Rate = Field(
+        0.3, description="Λ of the linear-quadratic reference: the share of the way to its optimum that a worker goes."
+    )
+
+    @model_validator(mode="after")
+    def _shown_is_studied(self) -> LeakageStudy:
+        if self.structure not in self.structures:
+            hint = nearest(self.structure, self.structures)
+            raise ValueError(f"structure is {self.structure!r}; expected one of the study's structures; {hint}")
+        if self.interval not in self.intervals:
+            raise ValueError(f"interval is {self.interval}; expected one of the study's intervals, {self.intervals}")
+        return self
+
+
 class Paper(Described):
     """The runs of one paper and how its results are shown."""
 
@@ -100,6 +133,7 @@ class Paper(Described):
     accountants: Annotated[list[Accountant], Field(min_length=1), AfterValidator(_distinct)] = Field(
         description="Accountants of the privacy table; the first one is on the figures' axes."
     )
+    leakage: LeakageStudy | None = Field(None, description="The study of leakage; left out: none.")
     common: RunGrid = Field(
         description="Values for all grids of this paper; one that an algorithm does not have is left out there."
     )
@@ -120,7 +154,7 @@ class Config(Described):
     """All of `config.yaml`."""
 
     scale: Literal["tiny", "embedded", "paper"] = Field(description="Named in tables and captions.")
-    datasets: dict[Name, MnistData] = Field(min_length=1, description="Data sets by name.")
+    datasets: dict[Name, MnistSource] = Field(min_length=1, description="Data sets by name.")
     partitions: dict[Name, PartitionSpec] = Field(min_length=1, description="Partitions over clients by name.")
     structures: dict[Name, StructureSpec] = Field(description="Group structures by name.")
     training: Training = Field(description="How training is run.")
@@ -139,6 +173,15 @@ class Config(Described):
             other = folders.setdefault(slug(name), name)
             if other != name:
                 raise ValueError(f"datasets: '{other}' and '{name}' would share a folder; expected other names")
+        return self
+
+    @model_validator(mode="after")
+    def _studied_structures_are_known(self) -> Config:
+        for paper, content in self.papers.items():
+            for name in content.leakage.structures if content.leakage else ():
+                if name not in self.structures:
+                    hint = nearest(name, self.structures)
+                    raise ValueError(f"papers.{paper}.leakage.structures: {name!r} is not one of structures; {hint}")
         return self
 
 
@@ -258,7 +301,7 @@ def _locate(loc: tuple[int | str, ...], content: Any) -> tuple[list[str], dict[s
         reference = kind or ""
         if kind is None:
             schema = _below(schema, part)
-            reference = schema.get("$ref", "")
+            reference = next((option["$ref"] for option in _options(schema) if "$ref" in option), "")
             if isinstance(content, Mapping):
                 path.append(str(part))
                 content = content.get(part)

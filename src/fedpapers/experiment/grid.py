@@ -121,7 +121,7 @@ def _resolve(config: Config, parameters: RunParameters, where: _Place) -> Run:
     run = Run(
         **parameters.model_dump(exclude={"dataset", "partition", "structure", "rounds"}),
         dataset_name=parameters.dataset,
-        dataset=_named(config.datasets, "dataset", parameters.dataset, where),
+        dataset=_named(config.datasets, "dataset", parameters.dataset, where).model_dump(),
         partition=partition,
         structure=None if structure is None else _named(config.structures, "structure", structure, where),
     )
@@ -129,6 +129,11 @@ def _resolve(config: Config, parameters: RunParameters, where: _Place) -> Run:
         raise InputError(
             f"{where.of('rounds')} is {parameters.rounds}; expected a multiple of evaluate_every"
             f" ({parameters.evaluate_every})"
+        )
+    if parameters.evaluate_every % run.release_every:
+        raise InputError(
+            f"{where.of('evaluate_every')} is {parameters.evaluate_every}; expected a multiple of interval"
+            f" ({run.interval}): {run.algorithm} has a model to evaluate at the end of each interval only"
         )
     _check_clients(run, where)
     return run
@@ -160,6 +165,8 @@ def _identity(parameters: RunParameters, run: Run) -> str:
     parts = [run.algorithm, parameters.structure or parameters.partition]
     if run.grouping == "disjoint":
         parts.append("disjoint")
+    if run.interval is not None and run.interval > 1:
+        parts.append(f"S-{run.interval}")
     if run.noise_multiplier is not None:
         parts.append(f"noise-{run.noise_multiplier:g}")
     return f"{slug(*parts, f'seed-{run.seed}')}_{run.hash}"

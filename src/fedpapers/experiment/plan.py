@@ -5,6 +5,7 @@ The rules of the workflow hold no code of their own; their input and params func
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -65,10 +66,15 @@ class Plan:
         run: Run = self._known(self._datasets, wildcards.dataset)
         return run.dataset.model_dump_json(exclude_none=True)
 
+    def dataset_input(self, wildcards: Any) -> list[str]:
+        """The files from which a data set is made, as far as they are there."""
+        folder = self._known(self._datasets, wildcards.dataset).dataset.path
+        return [] if folder is None else sorted(str(file) for file in Path(folder).glob("*ubyte*"))
+
     def partition(self, wildcards: Any) -> str:
         """The recipe of a partition, as JSON."""
         run: Run = self._known(self._partitions, wildcards.partition)
-        return run.recipe.model_dump_json(exclude_none=True)
+        return run.recipe.canonical()
 
     def partition_input(self, wildcards: Any) -> str:
         """The data set of a partition."""
@@ -79,28 +85,40 @@ class Plan:
     def run(self, wildcards: Any) -> str:
         """The canonical description of a run, as JSON."""
         planned: PlannedRun = self._known(self.runs, wildcards.run)
-        return planned.run.model_dump_json(exclude_none=True)
+        return planned.run.canonical()
 
     def first_round(self, wildcards: Any) -> int:
         """The round from which the segment that ends at round `wildcards.round` starts."""
-        return self._segment_start(int(wildcards.round))
+        return self._segment_start(self._known(self.runs, wildcards.run), int(wildcards.round))
 
     def training_input(self, wildcards: Any) -> dict[str, str]:
         """What a segment needs: data set, partition, and the state before, if there is one."""
         planned = self._known(self.runs, wildcards.run)
         needed = {"data": str(_dataset_about(planned.run)), "partition": str(_partition_file(planned))}
-        first = self._segment_start(int(wildcards.round))
-        return needed | ({"previous": str(state_file(planned.id, first))} if first else {})
+        first = self._segment_start(planned, int(wildcards.round))
+        if not first:
+            return needed
+        state = state_file(planned.id, first)
+        return needed | {"previous": str(state), "record": str(state.with_suffix(".json"))}
 
-    def _segment_start(self, last: int) -> int:
-        length = self.config.training.segment_rounds
+    def _segment_start(self, planned: PlannedRun, last: int) -> int:
+        """The round of the state from which a segment goes on; states are kept at releases only."""
+        every = planned.run.release_every
+        length = -(-self.config.training.segment_rounds // every) * every
         return max(0, (last - 1) // length * length)
 
     # Results
 
     def final_states(self, wildcards: Any) -> list[str]:
-        """The last state of each run of a paper."""
-        return [str(state_file(planned.id, planned.rounds)) for planned in self.tables[wildcards.paper]]
+        """The last state of each run of a paper, and its record, which holds the ledger."""
+        states = [state_file(planned.id, planned.rounds) for planned in self.tables[wildcards.paper]]
+        return [str(file) for state in states for file in (state, state.with_suffix(".json"))]
+
+    def metrics(self, wildcards: Any) -> list[str]:
+        """The metrics of each segment of each run of a paper."""
+        table = self.tables[wildcards.paper]
+        states = [state_file(planned.id, end) for planned in table for end in self._ends(planned)]
+        return [str(state.with_suffix(".metrics.csv")) for state in states]
 
     def histograms(self, wildcards: Any) -> list[str]:
         """The histogram of each partition of a paper."""
@@ -117,13 +135,13 @@ class Plan:
             "grid": planned.grid,
             **planned.parameters.model_dump(mode="json", exclude_none=True),
             "title": planned.run.description.title,
-            "states": [str(state_file(planned.id, end)) for end in self._ends(planned.rounds)],
+            "states": [str(state_file(planned.id, end)) for end in self._ends(planned)],
             "partition_folder": str(_partition_file(planned).parent),
         }
 
-    def _ends(self, rounds: int) -> list[int]:
-        ends = [rounds]
-        while (start := self._segment_start(ends[0])) > 0:
+    def _ends(self, planned: PlannedRun) -> list[int]:
+        ends = [planned.rounds]
+        while (start := self._segment_start(planned, ends[0])) > 0:
             ends.insert(0, start)
         return ends
 
@@ -140,11 +158,47 @@ class Plan:
         file = _partition_file(self.tables[wildcards.paper][0])
         return {"histogram": str(file.with_name("histogram.csv")), "about": str(file.with_name("about.json"))}
 
+    # The study of leakage, which trains nothing
+
+    def leakage_study(self, wildcards: Any) -> dict[str, Any]:
+        """The study of leakage of DP-OGL, for scripts: its keys, and δ."""
+        paper = self.config.papers["dpogl"]
+        if paper.leakage is None:
+            raise InputError(f"{self.config.source}: papers.dpogl.leakage is missing; expected the study of leakage")
+        return paper.leakage.model_dump(mode="json") | {
+            "structures": self.studied_structures(wildcards),
+            "delta": paper.delta,
+        }
+
+    def leakage_shown(self, wildcards: Any) -> dict[str, Any]:
+        """What figures and captions of the study of leakage name: its keys without the structures, and δ."""
+        study = self.leakage_study(wildcards)
+        return {key: value for key, value in study.items() if key != "structures"}
+
+    def studied_structures(self, wildcards: Any) -> dict[str, dict[str, list[str]]]:
+        """The groups of each structure of the study of leakage."""
+        study = self.config.papers["dpogl"].leakage
+        built = {name: self.config.structures[name].build() for name in (study.structures if study else ())}
+        return {
+            name: {group: list(workers) for group, workers in groups.members.items()} for name, groups in built.items()
+        }
+
+    def if_studied(self, files: Any) -> Any:
+        """`files`, or none when the configuration has no study of leakage."""
+        paper = self.config.papers.get("dpogl")
+        return files if paper and paper.leakage else []
+
     @staticmethod
     def _known(known: Mapping[str, Any], name: str) -> Any:
         if name not in known:
             raise InputError(f"'{name}' is not in the plan of this configuration")
         return known[name]
+
+
+def source_for_jobs() -> None:
+    """Have every job of this process find the package where this module lies."""
+    here = str(Path(__file__).parents[2])
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH")]))
 
 
 def state_file(run: str, round: int) -> Path:

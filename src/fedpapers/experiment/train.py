@@ -27,7 +27,7 @@ from fedpapers.federated.rounds import Federation, RoundSummary, State, rounds
 from fedpapers.files import write_json
 from fedpapers.groups import Groups
 from fedpapers.models import Layout, build
-from fedpapers.privacy.ledger import Ledger
+from fedpapers.privacy.ledger import Ledger, Spent, spending_groups
 from fedpapers.privacy.mechanism import Mechanism
 from fedpapers.version import package_version
 
@@ -36,7 +36,7 @@ METRICS = (
     "cohort", "clipped", "diverged", "update_norm", "train_loss",
 )  # fmt: skip
 
-OnRound = Callable[[int, float | None, Ledger], None]
+OnRound = Callable[[int, float | None, list[Spent]], None]
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,8 @@ def train_segment(segment: Segment, on_round: OnRound) -> None:
 
     Args:
         segment: What to do.
-        on_round: Called after each round with its number, the mean accuracy if it was evaluated, and the ledger.
+        on_round: Called after each release with its round, the mean accuracy if it was evaluated, and for each
+            worker what has been released of its data.
 
     Raises:
         InputError: The data set, the partition or the earlier state does not fit the run.
@@ -79,18 +80,20 @@ def train_segment(segment: Segment, on_round: OnRound) -> None:
     device = torch_device(segment.device)
     federation = federate(segment.run, segment.dataset, segment.partition, device)
     state, ledger = _start(segment, federation)
+    spending = spending_groups(federation.groups.members, segment.run.mixing)
     evaluated: list[tuple[Any, ...]] = []
     last_evaluation = None
     if state.round == 0:
         last_evaluation = evaluate(federation, state)
         evaluated.append(_row(0, last_evaluation, RoundSummary()))
     for state, summary in rounds(federation, state, segment.last):  # noqa: B020 (the state goes on)
-        ledger.record(_seen_groups(federation.groups), federation.mechanism)
+        ledger.record(federation.groups.names, federation.mechanism)
         last_evaluation = None
         if state.round % segment.run.evaluate_every == 0:
             last_evaluation = evaluate(federation, state)
             evaluated.append(_row(state.round, last_evaluation, summary))
-        on_round(state.round, None if last_evaluation is None else evaluated[-1][1], ledger)
+        spent = [ledger.of_groups(groups) for groups in spending]
+        on_round(state.round, None if last_evaluation is None else evaluated[-1][1], spent)
     _write(segment, federation, state, evaluated, last_evaluation)
     made = {
         "run": segment.run.model_dump(mode="json", exclude_none=True),
@@ -123,16 +126,25 @@ def federate(run: Run, dataset_folder: Path, partition_file: Path, device: torch
         groups=training_groups(grouping, structure),
         clients=Clients(dataset.images, dataset.labels, partition.train, partition.test, device),
         learner=Learner(model, Layout.of(model, private), run.learning_rate),
-        mechanism=Mechanism(
-            sampling_rate=run.sampling_rate or 1.0,
-            clipping_norm=math.inf if run.clipping_norm is None else run.clipping_norm,
-            noise_multiplier=run.noise_multiplier or 0.0,
-            noise=run.noise or "central",
-        ),
+        mechanism=_mechanism(run),
         local_steps=run.local_steps,
         batch_size=run.batch_size,
         interval=run.interval or 1,
         mixing=run.mixing or "update",
+        release_every=run.release_every,
+        exchanges=run.description.exchanges,
+    )
+
+
+def _mechanism(run: Run) -> Mechanism:
+    """How each group releases its sum; that of S rounds is clipped to √S·C, with noise in proportion."""
+    norm = math.inf if run.clipping_norm is None else run.clipping_norm
+    return Mechanism(
+        sampling_rate=run.sampling_rate or 1.0,
+        clipping_norm=norm * math.sqrt(run.release_every),
+        noise_multiplier=run.noise_multiplier or 0.0,
+        noise=run.noise or "central",
+        exposed=run.description.exchanges and run.release_every > 1,
     )
 
 
@@ -176,11 +188,6 @@ def _start(segment: Segment, federation: Federation) -> tuple[State, Ledger]:
         store.read_state(path, layout, groups, clients, federation.clients.device),
         Ledger.of(record["ledger"]),
     )
-
-
-def _seen_groups(groups: Groups) -> list[str]:
-    """The groups whose releases another worker sees: a worker alone in a group releases nothing."""
-    return [name for name, members in groups.members.items() if len(members) > 1]
 
 
 def _row(round: int, evaluation: Evaluation, summary: RoundSummary) -> tuple[Any, ...]:

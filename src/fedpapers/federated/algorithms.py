@@ -27,6 +27,9 @@ class Algorithm:
         private_mechanism: Whether updates are clipped and noise is added; else sums are released as they are.
         personal_layers: Whether some layers stay private to each client.
         samples: Whether clients are sampled; else every client takes part in every round.
+        releases: When a group's sum is released: after each round, or once an interval of S rounds.
+        exchanges: Whether, within an interval, members of a group exchange models without clipping and noise; else
+            each of them trains on alone until the release.
     """
 
     title: str
@@ -34,6 +37,8 @@ class Algorithm:
     private_mechanism: bool = False
     personal_layers: bool = False
     samples: bool = True
+    releases: Literal["round", "interval"] = "round"
+    exchanges: bool = False
 
     @property
     def mixes(self) -> bool:
@@ -49,6 +54,12 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     "dpfedmtl": Algorithm("DPFedMTL", ("single",), private_mechanism=True, personal_layers=True),
     "ogl": Algorithm("OGL", ("overlapping", "disjoint")),
     "dp-ogl": Algorithm("DP-OGL", ("overlapping", "disjoint"), private_mechanism=True),
+    "dp-ogl-plus": Algorithm(
+        "DP-OGL+", ("overlapping", "disjoint"), private_mechanism=True, releases="interval", exchanges=True
+    ),
+    "dp-ogl-local": Algorithm(
+        "DP-OGL (local)", ("overlapping", "disjoint"), private_mechanism=True, releases="interval"
+    ),
 }
 
 

@@ -5,7 +5,7 @@ All speed-ups of local training belong behind `train_cohort`; the engine knows n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -17,39 +17,6 @@ from fedpapers.federated.clients import Batch
 from fedpapers.models import Layout
 
 Clip = Callable[[Tensor], tuple[Tensor, float]]
-
-
-@dataclass(frozen=True)
-class Learner:
-    """The network and how a client trains it.
-
-    Attributes:
-        model: The network; its own parameters are never read.
-        layout: Where its parameters lie in a vector.
-        learning_rate: η of plain SGD.
-    """
-
-    model: nn.Module
-    layout: Layout
-    learning_rate: float
-
-    def logits(self, vector: Tensor, images: Tensor) -> Tensor:
-        """Outputs [batch, classes] of the model with the parameters of a vector [size]."""
-        output: Tensor = functional_call(self.model, self.layout.views(vector), (images,))
-        return output
-
-    def train(self, vector: Tensor, batches: Sequence[Batch]) -> tuple[Tensor, float]:
-        """The vector [size] after one SGD step a batch, and the loss of the first batch."""
-        first_loss = 0.0
-        vector = vector.detach()
-        for step, (images, labels) in enumerate(batches):
-            vector.requires_grad_()
-            loss = cross_entropy(self.logits(vector, images), labels)
-            (gradient,) = torch.autograd.grad(loss, vector)
-            vector = vector.detach() - self.learning_rate * gradient
-            if step == 0:
-                first_loss = loss.item()
-        return vector, first_loss
 
 
 @dataclass(frozen=True)
@@ -72,6 +39,60 @@ class Participation:
 
 
 @dataclass(frozen=True)
+class Update:
+    """What local training changed.
+
+    Attributes:
+        shared: Change Δφ of the shared parameters, shape [P].
+        private: The new private parameters.
+        loss: Loss on the first batch, before training.
+    """
+
+    shared: Tensor
+    private: Tensor
+    loss: float
+
+
+@dataclass(frozen=True)
+class Learner:
+    """The network and how a client trains it.
+
+    Attributes:
+        model: The network; its own parameters are never read.
+        layout: Where its parameters lie in a vector.
+        learning_rate: η of plain SGD.
+    """
+
+    model: nn.Module
+    layout: Layout
+    learning_rate: float
+
+    def logits(self, vector: Tensor, images: Tensor) -> Tensor:
+        """Outputs [batch, classes] of the model with the parameters of a vector [size]."""
+        output: Tensor = functional_call(self.model, self.layout.views(vector), (images,))
+        return output
+
+    def update(self, one: Participation) -> Update:
+        """Local training of one participation."""
+        trained, loss = self.train(torch.cat([one.start, one.private]), one.batches())
+        shared = self.layout.shared_size
+        return Update(trained[:shared] - one.start, trained[shared:].clone(), loss)
+
+    def train(self, vector: Tensor, batches: Sequence[Batch]) -> tuple[Tensor, float]:
+        """The vector [size] after one SGD step a batch, and the loss of the first batch."""
+        first_loss = 0.0
+        vector = vector.detach()
+        for step, (images, labels) in enumerate(batches):
+            vector.requires_grad_()
+            loss = cross_entropy(self.logits(vector, images), labels)
+            (gradient,) = torch.autograd.grad(loss, vector)
+            vector = vector.detach() - self.learning_rate * gradient
+            if step == 0:
+                first_loss = loss.item()
+        return vector, first_loss
+
+
+@dataclass(frozen=True)
 class CohortResult:
     """What a cohort's local training leaves behind.
 
@@ -88,24 +109,25 @@ class CohortResult:
     losses: list[float]
 
 
-def train_cohort(
-    learner: Learner, cohort: Sequence[Participation], clips: Sequence[Clip], like: Tensor
-) -> CohortResult:
+def train_cohort(learner: Learner, cohort: Sequence[Participation], clip: Clip, like: Tensor) -> CohortResult:
     """Train each participation, clip its update of the shared parameters, and add up by group.
 
     Args:
         learner: The network and how a client trains it.
         cohort: The participations of one round, in the order in which they are added up.
-        clips: For each group what bounds an update's norm.
+        clip: What bounds an update's norm.
         like: A tensor [M, P] that gives the sums' shape, type and device.
     """
-    shared = learner.layout.shared_size
+    return clipped_sums(cohort, (learner.update(one) for one in cohort), clip, like)
+
+
+def clipped_sums(cohort: Sequence[Participation], updates: Iterable[Update], clip: Clip, like: Tensor) -> CohortResult:
+    """Clip each participation's update and add up by group; see `train_cohort`."""
     result = CohortResult(torch.zeros_like(like), [], [], [])
-    for one in cohort:
-        trained, loss = learner.train(torch.cat([one.start, one.private]), one.batches())
-        update, norm = clips[one.group](trained[:shared] - one.start)
-        result.sums[one.group] += update
-        result.private.append(trained[shared:].clone())
+    for one, update in zip(cohort, updates, strict=True):
+        clipped, norm = clip(update.shared)
+        result.sums[one.group] += clipped
+        result.private.append(update.private)
         result.norms.append(norm)
-        result.losses.append(loss)
+        result.losses.append(update.loss)
     return result

@@ -6,8 +6,8 @@ epochs t ≡ 1 (mod S), personal models φ_n, the mean of θ_m over the groups o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Literal
 
@@ -16,8 +16,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fedpapers.federated.clients import Clients
-from fedpapers.federated.cohort import CohortResult, Learner, Participation, train_cohort
+from fedpapers.federated.clients import Batch, Clients
+from fedpapers.federated.cohort import CohortResult, Learner, Participation, Update, clipped_sums, train_cohort
 from fedpapers.groups import Groups
 from fedpapers.models import initial_vector
 from fedpapers.privacy.mechanism import Mechanism
@@ -54,6 +54,8 @@ class Federation:
         interval: S, rounds between inter-group epochs.
         mixing: What a group's update is added to: its own model (`update`, as in the paper) or the mean of the
             models that its members start from (`model`).
+        release_every: Rounds from one release to the next: 1, or S for mechanisms that release once an interval.
+        exchanges: Whether members exchange models, unclipped and without noise, in the rounds between.
     """
 
     seed: int
@@ -65,6 +67,12 @@ class Federation:
     batch_size: int
     interval: int = 1
     mixing: Literal["update", "model"] = "update"
+    release_every: int = 1
+    exchanges: bool = False
+
+    def __post_init__(self) -> None:
+        if self.exchanges and self.release_every > 1 and not self.mechanism.exposed:
+            raise ValueError("members see sums without noise, and the mechanism's event does not say so")
 
     @cached_property
     def patterns(self) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
@@ -82,6 +90,10 @@ class Federation:
             shared=shared.repeat(len(self.groups.names), 1),
             private=private.repeat(len(self.groups.workers), 1),
         )
+
+    def expected_cohort(self, group: int) -> float:
+        """π_m·|N_m|, the public number by which a group's sum is divided."""
+        return self.mechanism.sampling_rate * int(self.groups.membership[group].sum())
 
     def personal_models(self, state: State) -> list[Tensor]:
         """For each pattern of memberships the mean of its groups' models [P]: φ_n of all clients that have it."""
@@ -108,29 +120,65 @@ class RoundSummary:
 
 
 def rounds(federation: Federation, state: State, last: int) -> Iterator[tuple[State, RoundSummary]]:
-    """Go on from `state` to round `last`, giving the state after each round."""
+    """Go on from `state` to round `last`, giving the state after each release.
+
+    Raises:
+        ValueError: No release falls on `last`.
+    """
+    if (last - state.round) % federation.release_every:
+        raise ValueError(f"rounds {state.round} to {last} are no multiple of {federation.release_every}")
     while state.round < last:
-        state, summary = next_round(federation, state)
+        state, summary = next_release(federation, state)
         yield state, summary
 
 
-def next_round(federation: Federation, state: State) -> tuple[State, RoundSummary]:
-    """One epoch: start models, cohorts, local training, release of each group's sum, update."""
+def next_release(federation: Federation, state: State) -> tuple[State, RoundSummary]:
+    """Start models, cohorts, local training, release of each group's sum, update: one round, or one interval."""
     t = state.round + 1
     starts = _start_models(federation, state, t)
+    bases = [_base(federation, state, starts[m], m) for m in range(len(starts))]
     cohort = [one for m in range(len(starts)) for one in _participations(federation, state, t, m, starts[m])]
-    mechanism = federation.mechanism
-    result = train_cohort(federation.learner, cohort, [mechanism.clip] * len(starts), state.shared)
+    if federation.release_every == 1:
+        result = train_cohort(federation.learner, cohort, federation.mechanism.clip, state.shared)
+    else:
+        result = _train_interval(federation, cohort, bases, t)
     shared = state.shared.clone()
-    for m, members in enumerate(federation.groups.members.values()):
-        base = _mean_start(federation, starts[m], m) if federation.mixing == "model" else state.shared[m]
+    for m, base in enumerate(bases):
         drawn = [one.client for one in cohort if one.group == m]
-        release = mechanism.add_noise(result.sums[m], _noise_draws(federation, t, m, drawn))
-        shared[m] = base + release / (mechanism.sampling_rate * len(members))
+        release = federation.mechanism.add_noise(result.sums[m], _noise_draws(federation, t, m, drawn))
+        shared[m] = base + release / federation.expected_cohort(m)
     private = state.private.clone() if state.private.numel() else state.private
     for one, new in zip(cohort, result.private, strict=True):
         private[one.client] = new
-    return State(t, shared, private), _summary(result, mechanism)
+    return State(state.round + federation.release_every, shared, private), _summary(result, federation.mechanism)
+
+
+def _train_interval(federation: Federation, cohort: list[Participation], bases: list[Tensor], t: int) -> CohortResult:
+    """The S rounds of an interval with one cohort: each participant's updates add up and are clipped as one.
+
+    In between the group's model takes the unclipped updates without noise and is the next start (DP-OGL+), or each
+    participant goes on from where it is (`exchanges` off).
+    """
+    models, now = torch.stack(bases), cohort
+    total = torch.zeros(len(cohort), federation.learner.layout.shared_size, device=models.device)
+    updates: list[Update] = []
+    for epoch in range(t, t + federation.release_every):
+        updates = [federation.learner.update(one) for one in now]
+        for k, (one, update) in enumerate(zip(now, updates, strict=True)):
+            total[k] += update.shared
+            models[one.group] += update.shared / federation.expected_cohort(one.group)
+        groups = [model.clone() for model in models]
+        now = [
+            replace(
+                one,
+                start=groups[one.group] if federation.exchanges else one.start + update.shared,
+                private=update.private,
+                batches=_batches(federation, epoch + 1, one.group, one.client),
+            )
+            for one, update in zip(now, updates, strict=True)
+        ]
+    summed = [replace(update, shared=total[k]) for k, update in enumerate(updates)]
+    return clipped_sums(cohort, summed, federation.mechanism.clip, torch.stack(bases))
 
 
 def mean_of(models: Tensor, rows: NDArray[np.int64]) -> Tensor:
@@ -153,14 +201,28 @@ def _participations(
     members = np.flatnonzero(federation.groups.membership[m])
     drawn = federation.mechanism.sample(len(members), generator(federation.seed, Purpose.COHORT, round=t, group=m))
     for n in members[drawn].tolist():
-        draw = generator(federation.seed, Purpose.BATCHES, round=t, group=m, client=n)
         yield Participation(
             group=m,
             client=n,
             start=starts[federation.patterns[1][n]],
             private=state.private[n],
-            batches=partial(federation.clients.batches, n, federation.local_steps, federation.batch_size, draw),
+            batches=_batches(federation, t, m, n),
         )
+
+
+def _batches(federation: Federation, t: int, m: int, n: int) -> Callable[[], list[Batch]]:
+    """What loads a client's mini-batches of one epoch in one group; the same at each call."""
+
+    def load() -> list[Batch]:
+        draw = generator(federation.seed, Purpose.BATCHES, round=t, group=m, client=n)
+        return federation.clients.batches(n, federation.local_steps, federation.batch_size, draw)
+
+    return load
+
+
+def _base(federation: Federation, state: State, starts: dict[int, Tensor], m: int) -> Tensor:
+    """What a group's release is added to [P]: its model, or the mean of the models that its members start from."""
+    return state.shared[m] if federation.mixing == "update" else _mean_start(federation, starts, m)
 
 
 def _mean_start(federation: Federation, starts: dict[int, Tensor], m: int) -> Tensor:

@@ -286,13 +286,15 @@ def _rdp(ledger: tuple[Release, ...], delta: float) -> Epsilon:
 
 def _gdp(ledger: tuple[Release, ...], delta: float) -> Epsilon:
     """The central limit: μ² = Σ q² T (exp(1/σ²) − 1), and ε of G_μ at δ."""
+    if any(release.known_cohort for release in ledger):
+        return _unbounded("gdp", f"gdp: no limit for a cohort that is known ({_where(ledger, delta)})")
     growth = [np.sqrt(np.expm1(_square(1 / release.noise_multiplier))) for release in ledger]
     parts = [r.sampling_rate * math.sqrt(r.times) * g for r, g in zip(ledger, growth, strict=True)]
     mu = math.hypot(*parts)
     if mu > _LARGEST_MU:
         note = f"gdp: μ = {mu:.2g} is too large for the limit to be evaluated ({_where(ledger, delta)})"
         return _unbounded("gdp", note, mu)
-    return Epsilon(_gaussian_epsilon(mu, delta), mu=mu, approximation=True)
+    return Epsilon(gaussian_epsilon(mu, delta), mu=mu, approximation=True)
 
 
 _BY_NAME: dict[str, Callable[[tuple[Release, ...], float], Epsilon]] = {
@@ -478,7 +480,7 @@ def _log_binomial(n: float, k: FloatArray) -> FloatArray:
     return np.asarray(special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1))
 
 
-def _gaussian_epsilon(mu: float, delta: float) -> float:
+def gaussian_epsilon(mu: float, delta: float) -> float:
     """ε of the Gaussian trade-off function G_μ at δ: δ(ε) = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2).
 
     With a = −ε/μ + μ/2 and Mills' ratio M(x) = Φ(−x)/φ(x), this is φ(a) (M(−a) − M(μ − a)): nothing overflows.

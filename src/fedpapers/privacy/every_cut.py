@@ -21,7 +21,7 @@ from fedpapers.privacy.quadrature import Array
 MOST_GROUPS = 13
 """Up to here every set of groups is tried as a cut; larger graphs use layers."""
 
-_PEELED_CUTS = 64  # percolation is computed for all cuts up to this many, else for the best ones of the cut bound
+_PEELED_CUTS = 256  # percolation is computed for all cuts up to this many, else for the best ones of the cut bound
 
 Masks = NDArray[np.int64]
 

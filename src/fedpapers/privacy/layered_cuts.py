@@ -143,16 +143,14 @@ class Layers:
         chain = np.arange(len(bases))
         value = np.zeros((*above.shape, len(ORDERS)))
         value[chain, bases] += pay * (bases == 0)[:, None] * self.mechanisms.length(0)
-        seen = value.copy()
+        seen = value.copy()  # the same where the observer is in the layer and sees un-noised models
         for interval in range(1, self.mechanisms.intervals):
-            below = value[:, :-1]
-            seen[:, 1:] = np.logaddexp(chance_of(seen_stay, seen[:, 1:]), chance_of(seen_go, below))
-            value[:, 1:] = np.logaddexp(chance_of(stay, value[:, 1:]), chance_of(go, below))
+            seen[:, 1:] = _tossed(seen_stay, seen[:, 1:], seen_go, value[:, :-1])
+            value[:, 1:] = _tossed(stay, value[:, 1:], go, value[:, :-1])
             releases = np.where(bases == 0, self.mechanisms.length(interval), interval >= bases)
             value[chain, bases] += np.where(releases[:, None] > 0, releases[:, None] * pay, 0)
-            if self.mechanisms.noised_inside:
-                seen = value
-        return np.asarray(seen / (ORDERS - 1))
+        moments = value if self.mechanisms.noised_inside else seen
+        return np.asarray(moments / (ORDERS - 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,6 +179,11 @@ class _Layer:
         example = groups[first]
         relayed = np.array([layers.mechanisms.relayed(int(m), int(layers.relays[m])) for m in example])
         return cls(groups, kind, example, number, relayed)
+
+
+def _tossed(log_stay: Array, here: Array, log_go: Array, below: Array) -> Array:
+    """The log moment of a layer that passes on to the one below or not."""
+    return np.asarray(np.logaddexp(chance_of(log_stay, here), chance_of(log_go, below)))
 
 
 def _log_coins(layers: Layers, above: NDArray[np.bool_], observed: bool) -> tuple[Array, Array]:

@@ -92,17 +92,22 @@ class Source:
         self.distance: Ints = self._own_distance.min(axis=0)
 
     def bounds(self) -> dict[str, Array]:
-        """ε at δ by name: `naive`, `delay`, `cut` and `percolation`, each a proven bound, and `paper` for DP-OGL+."""
+        """ε at δ by the name of the bound, each of shape [C]."""
+        return {name: epsilon(rdp, self._whole.delta) for name, rdp in self.divergences().items()}
+
+    def divergences(self) -> dict[str, Array]:
+        """Rényi divergences by the name of the bound, shape [C, orders] each.
+
+        `naive`, `delay`, `cut` and `percolation` are proven, each at most the one before; `paper`, for DP-OGL+ alone,
+        is the claim.
+        """
         delay = composed(self._mechanisms.releases(self._own_distance).T, self._own)
         cut, percolation = self._cut_and_percolation(delay)
-        divergences = {"naive": self._naive(), "delay": delay, "cut": cut, "percolation": percolation}
+        found = {"naive": self._naive(), "delay": delay, "cut": cut, "percolation": percolation}
         if self._whole.training.algorithm == "dp-ogl-plus":
-            divergences["paper"] = self._paper(delay)
+            found["paper"] = self._paper(delay)
         sees_unnoised = (self.distance == 0) & (not self._mechanisms.noised_inside)
-        return {
-            name: np.where(sees_unnoised, np.inf, epsilon(divergence, self._whole.delta))
-            for name, divergence in divergences.items()
-        }
+        return {name: np.where(sees_unnoised[:, None], np.inf, rdp) for name, rdp in found.items()}
 
     def _naive(self) -> Array:
         """Theorem 0: every release of the source's groups reaches everybody; the same for all, shape [1, orders]."""

@@ -35,12 +35,14 @@ class Mechanism:
         noise_multiplier: σ ≥ 0: the noise has standard deviation σ·C in each coordinate; 0 for none.
         noise: Who adds it. `central`: the group's master, once to each sum, that of an empty cohort included.
             `client`: each sampled client, to its own clipped update.
+        exposed: Whether members of the group also see sums without noise before the release.
     """
 
     sampling_rate: float
     clipping_norm: float = math.inf
     noise_multiplier: float = 0.0
     noise: Placement = "central"
+    exposed: bool = False
 
     def __post_init__(self) -> None:
         if self.noise_multiplier > 0 and math.isinf(self.clipping_norm):
@@ -81,14 +83,14 @@ class Mechanism:
         return total
 
     def event(self) -> DpEvent:
-        """What one round costs a member, as dp-accounting's event.
+        """What one release costs a member against the other members of its group, as dp-accounting's event.
 
         With noise from the clients the variance of the sum tells how many took part, so that the presence of a
         client is not hidden: the event is that of a known cohort, and an accountant's relation is zero-out.
         """
         import dp_accounting
 
-        if self.noise_multiplier == 0:
+        if self.noise_multiplier == 0 or self.exposed:
             return dp_accounting.NonPrivateDpEvent()
         gaussian = dp_accounting.GaussianDpEvent(self.noise_multiplier)
         if self.noise == "client":

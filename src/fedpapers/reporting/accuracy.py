@@ -15,6 +15,8 @@ from fedpapers.reporting.tables import mean_and_sd, shown_epsilon
 
 _ACCOUNTANTS = {"pld": "ε (PLD)", "prv": "ε (PRV)", "rdp": "ε (RDP)", "gdp": "ε (GDP limit, ≈)"}
 _CONSTANT = "Best constant answer"
+_DASHES = ("--", "-.", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)))
+_STYLES = ("-", "--", "-.", (0, (1, 1)))
 
 
 def accuracy_table(runs: pd.DataFrame, privacy: pd.DataFrame, accountants: list[str]) -> pd.DataFrame:
@@ -34,8 +36,10 @@ def accuracy_table(runs: pd.DataFrame, privacy: pd.DataFrame, accountants: list[
         row = dict(zip(["Algorithm", "Groups", *map(heading, differ)], map(_shown, key), strict=True))
         row |= {_ACCOUNTANTS[name]: shown_epsilon(part[name].max()) for name in accountants}
         rows.append(row | {"Accuracy (%)": mean_and_sd(part["accuracy"]), "Seeds": str(len(part))})
-    baseline = runs.drop_duplicates("seed")["constant_accuracy"]
-    rows.append({"Algorithm": _CONSTANT, "Accuracy (%)": mean_and_sd(baseline), "Seeds": str(len(baseline))})
+    for structure, part in _baselines(runs).groupby("structure", sort=False):
+        name = _CONSTANT if _baselines(runs)["structure"].nunique() == 1 else f"{_CONSTANT}, {structure}"
+        accuracy = part["constant_accuracy"]
+        rows.append({"Algorithm": name, "Accuracy (%)": mean_and_sd(accuracy), "Seeds": str(len(accuracy))})
     return pd.DataFrame(rows).fillna("–")
 
 
@@ -43,15 +47,15 @@ def plot_accuracy_by_epsilon(runs: pd.DataFrame, privacy: pd.DataFrame, accounta
     """Accuracy against ε: a line for each private method, a level for each other one."""
     spent = privacy[privacy["accountant"] == accountant][["run", "epsilon_max"]]
     frame = add_series(runs).merge(spent, on="run")
-    noisy = private(frame) & np.isfinite(frame["epsilon_max"])
     colours = _colours(frame)
     figure, axes = plt.subplots()
     for i, (name, own) in enumerate(frame.groupby("series", sort=False)):
-        colour, marked = colours[own["kind"].iloc[0]], noisy[own.index]
-        if marked.any():
-            _line(axes, own[marked], str(name), colour, MARKERS[i % len(MARKERS)])
-        else:
-            axes.axhline(own["accuracy"].mean(), color=colour, ls="--", lw=1.2, label=f"{name} (no noise)")
+        colour, finite = colours[own["kind"].iloc[0]], own[np.isfinite(own["epsilon_max"])]
+        if private(finite).any():
+            _line(axes, finite, str(name), colour, MARKERS[i % len(MARKERS)])
+        for level, same in own.drop(finite.index[private(finite)]).groupby(_noise(own), dropna=False):
+            label = f"{name} (no noise)" if pd.isna(level) else f"{name} (σ = {level:g}, ε = inf)"
+            axes.axhline(same["accuracy"].mean(), color=colour, ls=_DASHES[i % len(_DASHES)], lw=1.2, label=label)
     _constant(axes, runs)
     delta = privacy["delta"].iloc[0]
     axes.set(xlabel=f"ε of the worst-off worker at δ = {delta:g} ({accountant.upper()})", xscale="log")
@@ -64,7 +68,7 @@ def plot_accuracy_by_epsilon(runs: pd.DataFrame, privacy: pd.DataFrame, accounta
 
 def plot_accuracy_by_round(runs: pd.DataFrame, history: pd.DataFrame, scale: str) -> Figure:
     """Accuracy against rounds, a panel for each noise multiplier, mean and ± one sd over seeds."""
-    frame = history.merge(add_series(runs)[["run", "kind"]], on="run")
+    frame = history.merge(add_series(runs)[["run", "kind", "series", "title"]], on="run")
     sigma = runs.set_index("run")["noise_multiplier"] if "noise_multiplier" in runs else pd.Series(dtype=float)
     frame["sigma"] = frame["run"].map(sigma)
     panels = [None, *sorted(frame["sigma"].dropna().unique())]
@@ -74,17 +78,21 @@ def plot_accuracy_by_round(runs: pd.DataFrame, history: pd.DataFrame, scale: str
     )
     for axes, level in zip(grid[0], panels, strict=True):
         shown = frame[frame["sigma"].isna()] if level is None else frame[frame["sigma"] == level]
-        for name, own in shown.groupby("kind", sort=False):
+        titles: dict[str, list[str]] = {}
+        for name, own in shown.groupby("series", sort=False):
+            kind, title = own["kind"].iloc[0], own["title"].iloc[0]
+            style = _STYLES[len(titles.setdefault(kind, [])) % len(_STYLES)]
+            titles[kind].append(title)
             by_round = own.groupby("round")["accuracy"]
             mean, sd = by_round.mean(), by_round.std(ddof=1).fillna(0)
-            axes.plot(mean.index, mean, color=colours[str(name)], label=str(name))
-            axes.fill_between(mean.index, mean - sd, mean + sd, color=colours[str(name)], alpha=0.2, lw=0)
+            axes.plot(mean.index, mean, color=colours[kind], ls=style, label=str(name))
+            axes.fill_between(mean.index, mean - sd, mean + sd, color=colours[kind], alpha=0.2, lw=0)
         _constant(axes, runs)
         axes.set(title="no noise" if level is None else f"σ = {level:g}", xlabel="round", ylim=(0, 1))
         axes.yaxis.set_major_formatter(PercentFormatter(1))
     grid[0][0].set_ylabel(f"mean accuracy of workers\n({scale} scale)")
     handles = {label: h for axes in grid[0] for h, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=5)
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3)
     return figure
 
 
@@ -92,8 +100,19 @@ def _colours(frame: pd.DataFrame) -> dict[str, tuple[float, float, float]]:
     return palette(list(dict.fromkeys(frame["kind"])))
 
 
+def _baselines(runs: pd.DataFrame) -> pd.DataFrame:
+    """One row a structure and seed: runs on the same partition share the best constant answer."""
+    named = runs if "structure" in runs else runs.assign(structure="")
+    return named.fillna({"structure": ""}).drop_duplicates(["structure", "partition", "seed"])
+
+
 def _constant(axes: Axes, runs: pd.DataFrame) -> None:
-    axes.axhline(runs["constant_accuracy"].mean(), color="grey", ls=":", lw=1.2, label=_CONSTANT.lower())
+    for _, part in _baselines(runs).groupby("structure", sort=False):
+        axes.axhline(part["constant_accuracy"].mean(), color="grey", ls=":", lw=1.2, label=_CONSTANT.lower())
+
+
+def _noise(frame: pd.DataFrame) -> pd.Series[float]:
+    return frame["noise_multiplier"] if "noise_multiplier" in frame else pd.Series(np.nan, index=frame.index)
 
 
 def _line(axes: Axes, own: pd.DataFrame, name: str, colour: tuple[float, float, float], marker: str) -> None:

@@ -33,7 +33,7 @@ def constant_accuracy(histogram: Path) -> float:
 
     It knows the test samples, so that no answer that ignores the image does better.
     """
-    counts = pd.read_csv(histogram, dtype={"client": str})
+    counts = pd.read_csv(histogram, dtype={"client": str}, keep_default_na=False)
     by_client = counts[counts["split"] == "test"].groupby("client")["samples"]
     return float((by_client.max() / by_client.sum()).mean())
 

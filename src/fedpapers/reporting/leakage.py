@@ -74,15 +74,16 @@ def _panel(axis: Axes, report: Mapping[str, Any], matrix: NDArray[np.float64], s
             axis.text(j, i, f"{matrix[i, j]:.3g}", ha="center", va="center", color=colour, fontsize=8)
     _name(axis.xaxis, report["workers"])
     _name(axis.yaxis, sources)
+    place = "" if len(report["workers"]) <= _MOST_NAMES else " (place in the list, from 0)"
     axis.set(
         title=f"{report['algorithm']}, T = {report['epochs']}, S = {report['interval']}",
-        xlabel="observer",
-        ylabel="worker whose data leak",
+        xlabel=f"observer{place}",
+        ylabel=f"worker whose data leak{place if 'from' not in report else ''}",
     )
     return image
 
 
 def _name(axis: Any, workers: Sequence[str]) -> None:
-    """Name the workers along an axis where they are few, else number them."""
+    """Name the workers along an axis where they are few, else leave their places."""
     if len(workers) <= _MOST_NAMES:
         axis.set_ticks(range(len(workers)), labels=workers)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pandas as pd
 
 _RESULTS = {"run", "grid", "title", "seed", "accuracy", "accuracy_by_sample", "loss", "constant_accuracy"}
@@ -51,9 +53,17 @@ def add_series(frame: pd.DataFrame) -> pd.DataFrame:
     kind = frame["groups"].copy()
     for column in varying(frame):
         if column != "noise_multiplier":
-            shown = frame[column].map(lambda value: f"{value:g}" if isinstance(value, float) else str(value))
-            kind += ", " + heading(column) + " = " + shown
+            kind += frame[column].map(partial(_part, column))
     return frame.assign(kind=kind, series=frame["title"] + ", " + kind)
+
+
+def _part(column: str, value: str | float) -> str:
+    """What a hyper-parameter adds to a label; nothing where a run does not have it."""
+    if pd.isna(value):
+        return ""
+    if column == "structure":
+        return f", {value}"
+    return f", {heading(column)} = {value:g}" if isinstance(value, float) else f", {heading(column)} = {value}"
 
 
 def private(frame: pd.DataFrame) -> pd.Series[bool]:

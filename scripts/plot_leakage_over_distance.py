@@ -1,0 +1,15 @@
+"""Leakage over distance at the end of training."""
+
+from typing import TYPE_CHECKING, Any
+
+from fedpapers.reporting import figures
+from fedpapers.reporting.leakage_study import plot_leakage_over_distance, read_leakage
+
+if TYPE_CHECKING:
+    snakemake: Any
+
+study = snakemake.params.study
+figures.start()
+leakage = read_leakage(snakemake.input[0])
+figure = plot_leakage_over_distance(leakage, study["structure"], study["delta"])
+figures.save(figure, snakemake.output.png, snakemake.output.pdf)
