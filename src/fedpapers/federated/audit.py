@@ -6,7 +6,7 @@ amplified, in the next coordinate, which the next link reads. In DP-OGL+ it also
 reads: members react to the source's un-noised update within an interval, as in the counterexample of
 docs/leakage-proofs.md. All lengths are in units of the clipping norm.
 
-The engine is the slow way (`engine_views`); `views` does the same for many runs at once, and knows DP-OGL+ too.
+`engine_views` lets the engine play such runs; `views` plays many at once, and shows un-noised models too.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import torch
@@ -28,11 +27,8 @@ from fedpapers.federated.rounds import Federation, State, rounds
 from fedpapers.groups import Groups
 from fedpapers.models import Layout
 from fedpapers.privacy.audit import LowerBound, lower_bound
-from fedpapers.privacy.divergence import ORDERS, epsilon
-from fedpapers.privacy.exact import LinearRun
 from fedpapers.privacy.group_graph import FAR, GroupGraph
 from fedpapers.privacy.group_mechanisms import Training
-from fedpapers.privacy.leakage import Leakage, Source
 from fedpapers.privacy.mechanism import Mechanism
 from fedpapers.randomness import Purpose, generator
 
@@ -41,8 +37,6 @@ Bools = NDArray[np.bool_]
 
 _GAIN = 100.0  # large: an update's sign is all that clipping leaves of it
 _AT_ONCE = 20_000  # runs
-_BOUNDS = ("naive", "delay", "cut", "percolation", "paper")
-_RESPONSE = 1.0  # of the linear reference: local training ends at a worker's own optimum
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,10 +65,14 @@ class Setting:
                 f"audit: there is no worker '{self.source}'; {nearest(self.source, self.structure.workers)}"
             )
 
-    @property
-    def played(self) -> Training:
-        """The run as the simulation plays it: DP-OGL+ as it is, all else as the DP-OGL run with the same releases."""
-        return self.training if self.training.unnoised_inside else self.training.plain()
+    @cached_property
+    def releases(self) -> list[range]:
+        """The epochs, from 1, that end in each release: one by one in DP-OGL, an interval in the others."""
+        length = 1 if self.training.algorithm == "dp-ogl" else self.training.interval
+        return [
+            range(first, min(first + length, self.training.epochs + 1))
+            for first in range(1, self.training.epochs + 1, length)
+        ]
 
     @cached_property
     def level(self) -> NDArray[np.int64]:
@@ -131,8 +129,8 @@ class Draws:
     """Everything random in a batch of runs.
 
     Attributes:
-        cohort: Epoch -> who is sampled, shape [runs, M, N].
-        noise: Epoch -> standard normal values for each release, shape [runs, M, P].
+        cohort: First epoch of a release -> who is sampled, shape [runs, M, N].
+        noise: The same -> standard normal values of the release, shape [runs, M, P].
     """
 
     cohort: Callable[[int], Bools]
@@ -149,7 +147,7 @@ class Draws:
 
 
 def views(setting: Setting, present: bool, runs: int, seed: int) -> Floats:
-    """The models of each group after each epoch in many runs, shape [runs, T, M, P]."""
+    """The models of each group that its members see after the start, in many runs, shape [runs, times, M, P]."""
     parts = []
     for block, first in enumerate(range(0, runs, _AT_ONCE)):
         size = min(_AT_ONCE, runs - first)
@@ -159,50 +157,38 @@ def views(setting: Setting, present: bool, runs: int, seed: int) -> Floats:
 
 
 def play(setting: Setting, present: bool, draws: Draws) -> Floats:
-    """A batch of runs with given draws, shape [runs, T, M, P]; all models start at zero."""
-    step = _interval if setting.training.unnoised_inside else _epoch
-    epochs = setting.played.epochs if step is _epoch else setting.played.intervals
+    """A batch of runs with given draws, shape [runs, times, M, P]; all models start at zero."""
     models, seen = np.zeros((1, len(setting.structure.names), setting.coordinates)), []
-    for number in range(1, epochs + 1):
-        after = step(setting, present, draws, models, number)
-        models = after[-1]
-        seen += after
+    for epochs in setting.releases:
+        within, models = _release(setting, present, draws, models, epochs)
+        seen += [*within, models]
     return np.stack(seen, axis=1)
 
 
-def _epoch(setting: Setting, present: bool, draws: Draws, models: Floats, t: int) -> list[Floats]:
-    """The models after epoch t of DP-OGL."""
-    cohort = draws.cohort(t) & _trains(setting, present)
-    update = _updates(setting, models, (t - 1) % setting.played.interval == 0) * cohort
-    total = _sum(setting, np.clip(update, -1, 1)) + setting.noise_multiplier * draws.noise(t)
-    return [models + _share(setting) * total]
+def _release(
+    setting: Setting, present: bool, draws: Draws, start: Floats, epochs: range
+) -> tuple[list[Floats], Floats]:
+    """The un-noised models that members of a group see, if any, and the released ones, from one release to the next."""
+    exchanges, first = setting.training.unnoised_inside, epochs[0]
+    membership = setting.structure.membership
+    cohort = draws.cohort(first) & membership & _there(setting, present)
+    share = 1 / (setting.sampling_rate * membership.sum(axis=1, keepdims=True))  # public, the source counted or not
+    update = _updates(setting, start, (first - 1) % setting.training.interval == 0) * cohort
+    sent, models, seen = update, start, []
+    for _ in epochs[1:]:
+        if exchanges:
+            models = models + share * _sum(setting, update)
+            seen.append(models)
+            update = _updates(setting, models, inter_group=False) * cohort
+        sent = sent + update  # nobody's own move changes the coordinate that it reads
+    norm = np.sqrt(len(epochs))
+    noise = norm * setting.noise_multiplier * draws.noise(first)
+    return seen, start + share * (_sum(setting, np.clip(sent, -norm, norm)) + noise)
 
 
-def _interval(setting: Setting, present: bool, draws: Draws, models: Floats, number: int) -> list[Floats]:
-    """The models after each epoch of an interval of DP-OGL+: un-noised but for the last, which is the release."""
-    first = (number - 1) * setting.training.interval + 1
-    last = min(number * setting.training.interval, setting.training.epochs)
-    cohort = draws.cohort(first) & _trains(setting, present)
-    start, sent, seen = models, np.zeros(cohort.shape), []
-    for t in range(first, last + 1):
-        update = _updates(setting, models, t == first) * cohort
-        sent = sent + update
-        models = models + _share(setting) * _sum(setting, update)
-        seen.append(models)
-    norm = np.sqrt(last - first + 1)
-    total = _sum(setting, np.clip(sent, -norm, norm)) + norm * setting.noise_multiplier * draws.noise(last)
-    return [*seen[:-1], start + _share(setting) * total]
-
-
-def _trains(setting: Setting, present: bool) -> Bools:
-    """Whether a worker, if sampled, sends anything in a group, shape [M, N]."""
-    there = np.array(setting.structure.workers) != setting.source
-    return np.asarray(setting.structure.membership & (there | present))
-
-
-def _share(setting: Setting) -> Floats:
-    """What each group multiplies its sum by, 1 / (q |N_m|), shape [M, 1]; the same with the source and without."""
-    return np.asarray(1 / (setting.sampling_rate * setting.structure.membership.sum(axis=1, keepdims=True)))
+def _there(setting: Setting, present: bool) -> Bools:
+    """Whether each worker is there, shape [N]."""
+    return np.array([present or worker != setting.source for worker in setting.structure.workers])
 
 
 def _updates(setting: Setting, models: Floats, inter_group: bool) -> Floats:
@@ -235,65 +221,16 @@ def lower_bound_to(setting: Setting, observer: str, absent: Floats, present: Flo
     return lower_bound(without, with_source, delta)
 
 
-def comparison(setting: Setting, observers: Sequence[str], runs: int, seed: int, delta: float) -> list[dict[str, Any]]:
-    """All that is known of ε from the source to some observers, as rows of a table.
-
-    Args:
-        setting: The run.
-        observers: Workers, in the order of the rows.
-        runs: Simulated runs with the source, and as many without.
-        seed: Of the simulation.
-        delta: δ of all ε.
-
-    Returns:
-        `algorithm`, `observer`, `distance` (hops, FAR if there is no path), `quantity` and `epsilon`. Quantities: the
-        upper bounds of `fedpapers leakage`; `audit`, a lower bound with 95 % confidence each; with q = 1 also `exact`,
-        the linear-quadratic reference.
-    """
-    structure = setting.structure
-    absent, present = (views(setting, there, runs, seed) for there in (False, True))
-    each = len(structure.names)
-    whole = Leakage(
-        structure, [setting.noise_multiplier] * each, [setting.sampling_rate] * each, setting.training, delta
-    )
-    class_of = dict(zip(structure.workers, whole.graph.class_of.tolist(), strict=True))
-    source = Source(whole, class_of[setting.source])
-    bounds = source.bounds()
-    rows = []
-    for observer in observers:
-        known = {name: float(bounds[name][class_of[observer]]) for name in _BOUNDS if name in bounds}
-        known["audit"] = lower_bound_to(setting, observer, absent, present, delta).epsilon
-        if setting.sampling_rate == 1:
-            known["exact"] = _exact(setting, observer, delta)
-        where = {"observer": observer, "distance": int(source.distance[class_of[observer]])}
-        rows += [
-            {"algorithm": setting.training.algorithm, **where, "quantity": name, "epsilon": value}
-            for name, value in known.items()
-        ]
-    return rows
-
-
-def _exact(setting: Setting, observer: str, delta: float) -> float:
-    """ε of the linear-quadratic run, by the same conversion from Rényi divergences as the bounds."""
-    structure = setting.structure
-    response = dict.fromkeys(structure.workers, _RESPONSE)
-    noise = [setting.noise_multiplier] * len(structure.names)
-    run = LinearRun(structure, setting.played, response, noise, setting.source)
-    return float(epsilon(ORDERS / 2 * run.worst_divergence(observer), delta))
-
-
 def engine_views(setting: Setting, present: bool, runs: int, seed: int) -> Floats:
-    """The same as `views`, by the engine itself: one federation of many copies of the structure.
+    """The released models, shape [runs, releases, M, P], by the engine: one federation of copies of the structure.
 
     Raises:
-        ValueError: The algorithm is not DP-OGL or equal to it.
+        ValueError: The epochs are no whole number of releases.
     """
-    if setting.played.algorithm != "dp-ogl":
-        raise ValueError(f"the engine plays DP-OGL; got '{setting.training.algorithm}'")
     federation = _federation(setting, present, runs, seed)
     groups, workers = len(federation.groups.names), len(federation.groups.workers)
     start = State(0, torch.zeros(groups, setting.coordinates, dtype=torch.float64), torch.zeros(workers, 0))
-    seen = [state.shared.numpy() for state, _ in rounds(federation, start, setting.played.epochs)]
+    seen = [state.shared.numpy() for state, _ in rounds(federation, start, setting.training.epochs)]
     return np.stack(seen).reshape(len(seen), runs, -1, setting.coordinates).swapaxes(0, 1)
 
 
@@ -303,15 +240,22 @@ def _federation(setting: Setting, present: bool, copies: int, seed: int) -> Fede
     groups = Groups(
         {f"{c}/{m}": tuple(f"{c}/{n}" for n in own) for c in range(copies) for m, own in structure.members.items()}
     )
-    there = np.ones(count, dtype=np.uint8)
-    there[structure.workers.index(setting.source)] = present
-    samples = np.tile(np.stack([np.arange(count, dtype=np.uint8), there], axis=1)[:, None], (copies, 1, 1))
+    samples = np.tile(
+        np.stack([np.arange(count), _there(setting, present)], axis=1).astype(np.uint8)[:, None], (copies, 1, 1)
+    )
     each = tuple(np.array([n]) for n in range(len(samples)))
     clients = Clients(samples, np.zeros(len(samples), dtype=np.int64), each, each, torch.device("cpu"))
     layout = Layout({"model": torch.Size([setting.coordinates])}, setting.coordinates)
     learner = _Worst(nn.Identity(), layout, 1.0, setting)
-    mechanism = Mechanism(setting.sampling_rate, 1.0, setting.noise_multiplier)
-    return Federation(seed, groups, clients, learner, mechanism, 1, 1, setting.played.interval)
+    rounds_a_release, exchanges = len(setting.releases[0]), setting.training.unnoised_inside
+    mechanism = Mechanism(
+        setting.sampling_rate, float(np.sqrt(rounds_a_release)), setting.noise_multiplier, exposed=exchanges
+    )
+    return Federation(
+        seed, groups, clients, learner, mechanism,
+        local_steps=1, batch_size=1, interval=setting.training.interval,
+        release_every=rounds_a_release, exchanges=exchanges,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
