@@ -17,6 +17,7 @@ from fedpapers.privacy.quadrature import Array
 Ints = NDArray[np.int64]
 
 _CANDIDATES = 400  # thresholds that are tried, for each direction
+_CHOICE = 0.9999  # confidence at which candidates compete: the luckiest of many must not win
 _RIDGE = 1e-6  # on standardised features: views may hold the same number twice
 
 
@@ -60,7 +61,7 @@ def lower_bound(absent: Array, present: Array, delta: float, confidence: float =
     half = len(absent) // 2
     weights = _discriminant(absent[:half], present[:half])
     scores = absent @ weights, present @ weights
-    present_likely, threshold = _best_test(scores[0][:half], scores[1][:half], delta, confidence)
+    present_likely, threshold = _best_test(scores[0][:half], scores[1][:half], delta)
     measured = [score[half:] >= threshold if present_likely else score[half:] <= threshold for score in scores]
     unlikely, likely = measured if present_likely else measured[::-1]
     runs = len(likely)
@@ -81,7 +82,7 @@ def _discriminant(absent: Array, present: Array) -> Array:
     return np.asarray(np.linalg.solve(within + _RIDGE * np.eye(len(scale)), gap) * inverse)
 
 
-def _best_test(absent: Array, present: Array, delta: float, confidence: float) -> tuple[bool, float]:
+def _best_test(absent: Array, present: Array, delta: float) -> tuple[bool, float]:
     """Which world to bet on, and from which score; the one that would prove most with these runs."""
     # The best tests are in the tails, where one world has very few runs: every score there is a candidate.
     ranks = np.unique(np.geomspace(1, len(absent), _CANDIDATES).astype(int)) - 1
@@ -90,7 +91,7 @@ def _best_test(absent: Array, present: Array, delta: float, confidence: float) -
         rare, often = np.sort(rare), np.sort(often)
         candidates = np.unique(np.concatenate([rare[ranks], often[ranks]]))
         likely, unlikely = (np.searchsorted(scores, candidates, side="right") for scores in (often, rare))
-        proven = _proven(likely, unlikely, len(absent), delta, confidence)
+        proven = _proven(likely, unlikely, len(absent), delta, _CHOICE)
         top = int(proven.argmax())
         if proven[top] > best[0]:
             best = (proven[top], present_likely, -candidates[top] if present_likely else candidates[top])
