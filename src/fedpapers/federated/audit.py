@@ -206,7 +206,9 @@ def _sum(setting: Setting, update: Floats) -> Floats:
     return np.asarray(update @ setting.direction)
 
 
-def lower_bound_to(setting: Setting, observer: str, absent: Floats, present: Floats, delta: float) -> LowerBound:
+def lower_bound_to(
+    setting: Setting, observer: str, absent: Floats, present: Floats, delta: float, confidence: float = 0.95
+) -> LowerBound:
     """What the models of an observer's groups prove about ε.
 
     Args:
@@ -215,10 +217,11 @@ def lower_bound_to(setting: Setting, observer: str, absent: Floats, present: Flo
         absent: `views` of many runs without the source.
         present: The same with it.
         delta: δ of the statement.
+        confidence: Of this one statement.
     """
     own = np.flatnonzero(setting.structure.membership[:, setting.structure.workers.index(observer)])
     without, with_source = (seen[:, :, own].reshape(len(seen), -1) for seen in (absent, present))
-    return lower_bound(without, with_source, delta)
+    return lower_bound(without, with_source, delta, confidence)
 
 
 def engine_views(setting: Setting, present: bool, runs: int, seed: int) -> Floats:

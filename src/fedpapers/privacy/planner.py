@@ -17,6 +17,7 @@ import numpy as np
 
 from fedpapers.errors import InputError
 from fedpapers.groups import Groups
+from fedpapers.privacy.group_graph import GroupGraph
 from fedpapers.privacy.group_mechanisms import Training
 from fedpapers.privacy.leakage import Leakage, Source
 from fedpapers.privacy.leakage_report import leakage_report
@@ -61,10 +62,13 @@ class Planner:
         """
         free = [m for m, value in enumerate(self.fixed) if value is None]
         self._check_attainable()
-        common = self._smallest(self._with, LARGEST)
+        common = self._smallest(self._concerned, self._with, LARGEST)
         noise = self._with(common)
         for m in free:
-            noise[m] = self._smallest(partial(_replaced, noise, m), common)
+            inside = set(self._graph.class_of[self.structure.membership[m]].tolist())
+            outside = [c for c in self._concerned if c not in inside]
+            sources = [c for c in self._concerned if c in inside] + outside
+            noise[m] = self._smallest(sources, partial(_replaced, noise, m), common)
         return noise
 
     def _check_attainable(self) -> None:
@@ -72,7 +76,7 @@ class Planner:
         leakage = self._leakage(self._with(LARGEST))
         reached = np.zeros_like(self.targets)
         for c in self._concerned:
-            reached[leakage.graph.class_of == c] = self._row(leakage, c)
+            reached[self._graph.class_of == c] = self._row(leakage, c)
         missed = np.argwhere(reached > self.targets)
         if not len(missed):
             return
@@ -96,28 +100,42 @@ class Planner:
         given = f" and the noise that GROUPS.yaml sets for {', '.join(fixed)}" if fixed else ""
         return f"ε = {reached:.4g} even with noise multipliers of {LARGEST:g}{given}"
 
-    def _smallest(self, noise_at: Callable[[float], list[float]], above: float) -> float:
-        """The smallest σ, at most `above`, with which the noise multipliers meet the targets; they do at `above`."""
-        if self._met(noise_at(0.0)):
-            return 0.0
-        low, high = -1, _step_of(above)
+    def _smallest(self, sources: Sequence[int], noise_at: Callable[[float], list[float]], above: float) -> float:
+        """The smallest σ, at most `above`, with which the noise multipliers meet the targets; they do at `above`.
+
+        Sources are independent: each class of them raises what those before it need. The ones that need most should
+        come first, as a class that is content costs one look only.
+        """
+        step, top = 0, _step_of(above)
+        for c in sources:
+            if step == top:
+                break
+            step = self._raised(c, noise_at, step, top)
+        return _sigma(step)
+
+    def _raised(self, of_class: int, noise_at: Callable[[float], list[float]], low: int, high: int) -> int:
+        """The first step from `low` on that meets the targets of one class of sources; `high` does."""
+        if self._met(of_class, noise_at(_sigma(low))):
+            return low
+        if not self._met(of_class, noise_at(_sigma(high - 1))):  # often it is `high` itself
+            return high
+        high -= 1
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (low, middle) if self._met(noise_at(_sigma(middle))) else (middle, high)
-        return _sigma(high)
+            low, high = (low, middle) if self._met(of_class, noise_at(_sigma(middle))) else (middle, high)
+        return high
 
-    def _met(self, noise: Sequence[float]) -> bool:
-        leakage = self._leakage(noise)
-        for place, c in enumerate(self._concerned):
-            if np.any(self._row(leakage, c) > self._strictest[c]):
-                self._concerned.insert(0, self._concerned.pop(place))  # it is likely to be the next to fail, too
-                return False
-        return True
+    def _met(self, of_class: int, noise: Sequence[float]) -> bool:
+        return bool(np.all(self._row(self._leakage(noise), of_class) <= self._strictest[of_class]))
+
+    @cached_property
+    def _graph(self) -> GroupGraph:
+        return GroupGraph.of(self.structure)
 
     @cached_property
     def _strictest(self) -> Array:
         """The smallest target from any worker of a class to each worker, shape [C, N]."""
-        class_of = self._leakage(self._with(1.0)).graph.class_of
+        class_of = self._graph.class_of
         return np.stack([self.targets[class_of == c].min(axis=0) for c in range(int(class_of.max()) + 1)])
 
     @cached_property
@@ -127,7 +145,7 @@ class Planner:
 
     def _row(self, leakage: Leakage, of_class: int) -> Array:
         """ε from a worker of a class to each other worker, shape [N]."""
-        return np.asarray(Source(leakage, of_class).bounds()["percolation"][leakage.graph.class_of])
+        return np.asarray(Source(leakage, of_class).bounds()["percolation"][self._graph.class_of])
 
     def _with(self, sigma: float) -> list[float]:
         return [sigma if value is None else value for value in self.fixed]
@@ -203,12 +221,16 @@ def _replaced(noise: Sequence[float], place: int, sigma: float) -> list[float]:
 
 
 def _sigma(step: int) -> float:
-    """The noise multipliers of three digits, in order; 0 gives the smallest."""
-    decade, digits = divmod(step, _STEPS_A_DECADE)
-    return round((100 + digits) * SMALLEST / 100 * 10.0**decade, 10)
+    """0, then the noise multipliers of three digits from `SMALLEST` on, in order."""
+    if step == 0:
+        return 0.0
+    decade, digits = divmod(step - 1, _STEPS_A_DECADE)
+    return float(f"{100 + digits}e{decade - 4}")
 
 
 def _step_of(sigma: float) -> int:
     """The step of a noise multiplier that `_sigma` gives."""
-    decade = int(np.floor(np.log10(sigma / SMALLEST) + 1e-9))
-    return decade * _STEPS_A_DECADE + round(sigma / SMALLEST / 10.0**decade * 100) - 100
+    if sigma == 0:
+        return 0
+    digits, exponent = f"{sigma:.2e}".split("e")
+    return (int(exponent) + 2) * _STEPS_A_DECADE + int(digits.replace(".", "")) - 99
