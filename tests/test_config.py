@@ -127,8 +127,14 @@ MISTAKES = [
     ({"papers/dpogl/delta": 1}, "papers.dpogl.delta is 1; expected a number above 0 and below 1"),
     ({"papers/dpogl/delta": "tiny"}, "papers.dpogl.delta is 'tiny'; expected a number above 0 and below 1"),
     ({f"{COMMON}/interval": 0}, "papers.dpogl.common.interval is 0; expected a whole number of at least 1"),
-    ({f"{COMMON}/rounds": -1}, "papers.dpogl.common.rounds is -1; expected a whole number of at least 0"),
-    ({f"{COMMON}/rounds": [40, 60]}, "*common.rounds is a list; expected one value: a whole number of at least 0"),
+    (
+        {f"{COMMON}/rounds": -1},
+        "papers.dpogl.common.rounds is -1; expected a whole number of at least 0 and at most 999999",
+    ),
+    (
+        {f"{COMMON}/rounds": [40, 60]},
+        "*common.rounds is a list; expected one value: a whole number of at least 0 and at most 999999",
+    ),
     (
         {f"{COMMON}/rounds": 41, f"{COMMON}/evaluate_every": 5},
         "papers.dpogl.common.rounds is 41; expected a multiple of evaluate_every (5)",

@@ -55,7 +55,7 @@ class RunParameters(Hyperparameters):
     dataset: str = Field(description="Name of a data set of `datasets`.")
     partition: str = Field(description="Name of a partition of `partitions`.")
     structure: str | None = Field(None, description="Name of a structure of `structures`; left out: no groups.")
-    rounds: Annotated[int, Field(ge=0, strict=True)] = Field(
+    rounds: Annotated[int, Field(ge=0, le=999_999, strict=True)] = Field(
         description="T: rounds of training, a multiple of `evaluate_every`. No grid: a longer run holds the shorter."
     )
 
