@@ -85,6 +85,40 @@ def leakage(
 
 
 @app.command()
+def plan(
+    groups: Annotated[Path, typer.Argument(metavar="GROUPS.yaml", help="groups: {name: [worker, …], …}.")],
+    epochs: Annotated[int, typer.Option(help="T: number of epochs.")],
+    interval: Annotated[int, typer.Option(help="S: models cross groups every so many epochs.")],
+    sampling_rate: Annotated[float, typer.Option(help="q of the groups that do not set their own.")],
+    delta: Annotated[float, typer.Option(help="δ of (ε, δ)-differential privacy.")],
+    algorithm: Annotated[str, typer.Option(help="dp-ogl, dp-ogl-plus or dp-ogl-local.")] = "dp-ogl",
+    in_group: Annotated[float | None, typer.Option(help="Largest ε between workers who share a group.")] = None,
+    out_of_group: Annotated[float | None, typer.Option(help="Largest ε between all others.")] = None,
+    targets: Annotated[Path | None, typer.Option(help="YAML: default: ε, pairs: {from: {to: ε}}.")] = None,
+    as_json: Json = False,
+) -> None:
+    """The smallest noise multipliers that keep the leakage of overlapping groups below given ε."""
+    from fedpapers.privacy.group_mechanisms import Training
+    from fedpapers.privacy.groups_file import read_groups
+    from fedpapers.privacy.planner import Planner, format_plan, plan_report
+    from fedpapers.privacy.targets import read_targets, targets_by_group
+
+    if (targets is None) == (in_group is None and out_of_group is None):
+        raise InputError("plan: expected either --targets, or --in-group and --out-of-group or one of them")
+    training = Training(epochs, interval, algorithm)
+    file = read_groups(groups)
+    wanted = (
+        targets_by_group(file.structure, in_group, out_of_group)
+        if targets is None
+        else read_targets(targets, file.structure)
+    )
+    fixed = [file.own[name].get("noise_multiplier") for name in file.structure.names]
+    rate = file.values("sampling_rate", sampling_rate)
+    report = plan_report(Planner(file.structure, training, rate, fixed, wanted, delta))
+    _print(report, format_plan(report), as_json)
+
+
+@app.command()
 def status(
     config: Annotated[list[Path] | None, typer.Option(help="Configuration files; later ones go before.")] = None,
     as_json: Json = False,

@@ -15,6 +15,11 @@ import yaml
 
 from fedpapers.errors import InputError
 
+try:  # libyaml reads large files several times as fast
+    from yaml import CSafeLoader as SafeLoader
+except ImportError:
+    from yaml import SafeLoader  # type: ignore[assignment]
+
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
@@ -74,7 +79,7 @@ def read_yaml(path: Path) -> Any:
         raise InputError(f"{where}: {problem}") from None
 
 
-class _UniqueKeyLoader(yaml.SafeLoader):
+class _UniqueKeyLoader(SafeLoader):
     """A safe loader that refuses a key given twice; YAML itself lets the last one win."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:

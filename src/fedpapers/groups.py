@@ -5,6 +5,7 @@ A structure is static. Groups may overlap: a worker trains in each of its groups
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -38,7 +39,7 @@ class Groups:
         for name, workers in self.members.items():
             if not workers:
                 raise InputError(f"groups.{name}: the group is empty; expected at least one worker")
-            twice = sorted({worker for worker in workers if workers.count(worker) > 1})
+            twice = _repeated(workers)
             if twice:
                 raise InputError(f"groups.{name}: worker '{twice[0]}' is listed twice")
 
@@ -183,11 +184,15 @@ def from_mapping(groups: Mapping[str, Sequence[str | int]]) -> Groups:
     Raises:
         InputError: Two groups have the same name once both are text, as 1 and "1", or as in `Groups`.
     """
-    names = [str(name) for name in groups]
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = _repeated(str(name) for name in groups)
     if twice:
         raise InputError(f"groups: there are two groups '{twice[0]}'; expected different names")
     return Groups({str(name): tuple(str(worker) for worker in workers) for name, workers in groups.items()})
+
+
+def _repeated(names: Iterable[str]) -> list[str]:
+    """The names that occur more than once, sorted; linear in their number."""
+    return sorted(name for name, times in Counter(names).items() if times > 1)
 
 
 def _numbered(workers: Iterable[int]) -> tuple[str, ...]:

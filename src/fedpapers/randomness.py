@@ -30,6 +30,7 @@ class Purpose(IntEnum):
     SEEDS = 10
     REFERENCE = 12
     DATA = 20
+    AUDIT = 40
 
 
 def generator(seed: int, purpose: Purpose, *, round: int = 0, group: int = 0, client: int = 0) -> np.random.Generator:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 from fedpapers.groups import Groups, from_mapping
-from fedpapers.privacy.accounting import gaussian_epsilon
 from fedpapers.privacy.exact import LinearRun
 from fedpapers.privacy.group_mechanisms import ALGORITHMS, Training
 from fedpapers.privacy.leakage_report import leakage_report
@@ -134,6 +132,4 @@ def _exact(study: Study, groups: Groups, training: Training, source: str, observ
         return 0.0
     response = dict.fromkeys(groups.workers, study.response)
     run = LinearRun(groups, training, response, [study.noise_multiplier] * len(groups.members), source)
-    mu = math.sqrt(run.worst_divergence(observer))
-    hidden = mu / math.sqrt(2 * math.pi) <= study.delta  # δ(0) = 2 Φ(μ/2) − 1 is at most that
-    return 0.0 if hidden else gaussian_epsilon(mu, study.delta)
+    return run.epsilon(observer, study.delta)

@@ -7,6 +7,7 @@ others. Derivation and counterexample: docs/leakage-proofs.md.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from fedpapers.groups import Groups
+from fedpapers.privacy.accounting import gaussian_epsilon
 from fedpapers.privacy.group_mechanisms import Training
 from fedpapers.privacy.quadrature import Array
 
@@ -84,6 +86,15 @@ class LinearRun:
         for _ in range(_SWEEPS):
             signs = np.where(form @ signs < 0, -1.0, 1.0)
         return float(max(signs @ form @ signs, form.sum()))
+
+    def epsilon(self, observer: str, delta: float) -> float:
+        """ε at δ for the source's worst updates that were found: exact, as by the Gaussian trade-off function.
+
+        The observer's models have two normal laws with one covariance, whose means differ by μ² = D_2.
+        """
+        mu = math.sqrt(self.worst_divergence(observer))
+        hidden = mu / math.sqrt(2 * math.pi) <= delta  # δ(0) = 2 Φ(μ/2) − 1 is at most that
+        return 0.0 if hidden else math.inf if math.isinf(mu) else gaussian_epsilon(mu, delta)
 
     def shift_plan(self, observer: str) -> float:
         """A bound on D_2 whatever the source sends, from how fast training forgets (Proposition 4); DP-OGL only.
