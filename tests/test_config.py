@@ -224,7 +224,7 @@ MISTAKES = [
     ({f"{RUNS}/private": [1]}, "papers.dpogl.runs.private is a list; expected keys and values"),
     ({f"{COMMON}/noise_multiplier": []}, "*common.noise_multiplier is an empty list; expected a number of at least 0"),
     ({"training": 3}, "training is 3; expected keys and values"),
-    ({"papers": {}}, "papers is empty; expected keys and values"),
+    ({"papers": {}}, "papers: none is given; expected at least one of dpogl*"),
     ({RUNS: {"a/b": {}}}, "papers.dpogl.runs: the name 'a/b' cannot be used; expected text of 1 to 60 characters *"),
     ({RUNS: {"": {}}}, "papers.dpogl.runs: the name '' cannot be used; expected text of 1 to 60 characters *"),
     ({RUNS: {True: {}}}, "papers.dpogl.runs: the name true cannot be used; expected text *"),

@@ -133,13 +133,35 @@ class Paper(Described):
     accountants: Annotated[list[Accountant], Field(min_length=1), AfterValidator(_distinct)] = Field(
         description="Accountants of the privacy table; the first one is on the figures' axes."
     )
-    leakage: LeakageStudy | None = Field(None, description="The study of leakage; left out: none.")
     common: RunGrid = Field(
         description="Values for all grids of this paper; one that an algorithm does not have is left out there."
     )
     runs: dict[Name, RunGrid] = Field(
         min_length=1, description="Named grids of runs; what stands here goes before `common`."
     )
+
+
+class DpOgl(Paper):
+    """DP-OGL and DP-OGL+ (arXiv 2503.04054): groups that overlap, and what leaks between them."""
+
+    leakage: LeakageStudy | None = Field(None, description="The study of leakage; left out: none.")
+
+
+class Papers(Described):
+    """The papers whose results are made; one that is left out is not."""
+
+    dpogl: DpOgl | None = Field(None, description="DP-OGL and DP-OGL+.")
+
+    @model_validator(mode="after")
+    def _one_is_there(self) -> Papers:
+        if not any(getattr(self, name) for name in type(self).model_fields):
+            raise ValueError(f"none is given; expected at least one of {', '.join(type(self).model_fields)}")
+        return self
+
+    @property
+    def with_runs(self) -> dict[str, Paper]:
+        """Name -> paper, of those whose results are made from runs of the federated engine."""
+        return {name: paper for name, paper in self if isinstance(paper, Paper)}
 
 
 class Training(Described):
@@ -158,7 +180,7 @@ class Config(Described):
     partitions: dict[Name, PartitionSpec] = Field(min_length=1, description="Partitions over clients by name.")
     structures: dict[Name, StructureSpec] = Field(description="Group structures by name.")
     training: Training = Field(description="How training is run.")
-    papers: dict[Literal["dpogl"], Paper] = Field(min_length=1, description="The papers whose results are made.")
+    papers: Papers = Field(description="The papers whose results are made; at least one.")
     _source: str = PrivateAttr("configuration")
 
     @property
@@ -177,11 +199,11 @@ class Config(Described):
 
     @model_validator(mode="after")
     def _studied_structures_are_known(self) -> Config:
-        for paper, content in self.papers.items():
-            for name in content.leakage.structures if content.leakage else ():
-                if name not in self.structures:
-                    hint = nearest(name, self.structures)
-                    raise ValueError(f"papers.{paper}.leakage.structures: {name!r} is not one of structures; {hint}")
+        dpogl = self.papers.dpogl
+        for name in dpogl.leakage.structures if dpogl and dpogl.leakage else ():
+            if name not in self.structures:
+                hint = nearest(name, self.structures)
+                raise ValueError(f"papers.dpogl.leakage.structures: {name!r} is not one of structures; {hint}")
         return self
 
 

@@ -58,7 +58,7 @@ def run_table(config: Config, paper_name: str) -> list[PlannedRun]:
     Raises:
         InputError: A run lacks a value, has one that does not apply, or stands in the table twice.
     """
-    paper = config.papers[paper_name]  # type: ignore[index]
+    paper = config.papers.with_runs[paper_name]
     table: dict[str, PlannedRun] = {}
     for name, grid in paper.runs.items():
         where = _Place(f"{config.source}: papers.{paper_name}", name, grid.axes().keys())

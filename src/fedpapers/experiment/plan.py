@@ -33,7 +33,9 @@ class Plan:
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        self.tables: dict[str, list[PlannedRun]] = {paper: run_table(config, paper) for paper in config.papers}
+        self.tables: dict[str, list[PlannedRun]] = {
+            paper: run_table(config, paper) for paper in config.papers.with_runs
+        }
         for planned in itertools.chain(*self.tables.values()):
             _check_segments(planned, len(self._ends(planned)))
         self.runs = {planned.id: planned for table in self.tables.values() for planned in table}
@@ -151,11 +153,11 @@ class Plan:
 
     def delta(self, wildcards: Any) -> float:
         """δ of a paper's accounting."""
-        return self.config.papers[wildcards.paper].delta
+        return self.config.papers.with_runs[wildcards.paper].delta
 
     def accountants(self, wildcards: Any) -> list[str]:
         """The accountants of a paper's tables; the first one's ε is on its figures' axes."""
-        return list(self.config.papers[wildcards.paper].accountants)
+        return list(self.config.papers.with_runs[wildcards.paper].accountants)
 
     def first_partition(self, wildcards: Any) -> dict[str, str]:
         """The partition of a paper's first run, which stands for all in a picture."""
@@ -166,8 +168,8 @@ class Plan:
 
     def leakage_study(self, wildcards: Any) -> dict[str, Any]:
         """The study of leakage of DP-OGL, for scripts: its keys, and δ."""
-        paper = self.config.papers["dpogl"]
-        if paper.leakage is None:
+        paper = self.config.papers.dpogl
+        if paper is None or paper.leakage is None:
             raise InputError(f"{self.config.source}: papers.dpogl.leakage is missing; expected the study of leakage")
         return paper.leakage.model_dump(mode="json") | {
             "structures": self.studied_structures(wildcards),
@@ -181,7 +183,8 @@ class Plan:
 
     def studied_structures(self, wildcards: Any) -> dict[str, dict[str, list[str]]]:
         """The groups of each structure of the study of leakage."""
-        study = self.config.papers["dpogl"].leakage
+        paper = self.config.papers.dpogl
+        study = paper.leakage if paper else None
         built = {name: self.config.structures[name].build() for name in (study.structures if study else ())}
         return {
             name: {group: list(workers) for group, workers in groups.members.items()} for name, groups in built.items()
@@ -189,7 +192,7 @@ class Plan:
 
     def if_studied(self, files: Any) -> Any:
         """`files`, or none when the configuration has no study of leakage."""
-        paper = self.config.papers.get("dpogl")
+        paper = self.config.papers.dpogl
         return files if paper and paper.leakage else []
 
     @staticmethod

@@ -12,10 +12,7 @@ from fedpapers.experiment.spec import applicable
 from fedpapers.federated.algorithms import ALGORITHMS
 
 _TAGS = ("kind", "scheme")
-_ELSEWHERE = {
-    "leakage": "[see below](#leakage)",
-    **dict.fromkeys(("common", "runs"), "a grid, [see below](#common-and-runs)"),
-}
+_GRID = "a grid, [see below](#common-and-runs)"
 
 _OPENING = """\
 # Configuration
@@ -104,7 +101,8 @@ class _Page:
                 yield f"## `{name}`\n\n{_purpose(self.schema['properties'][name])}{self._known_names(name)}\n"
             for model in models:
                 yield from self._section(model)
-        yield from self._study()
+        for name, value in self.schema["$defs"]["Papers"]["properties"].items():
+            yield from self._named(name, self._model(value))
         yield _GRIDS
         yield _grid_keys(self.schema["$defs"]["RunGrid"])
         yield _APPLICABLE
@@ -114,12 +112,25 @@ class _Page:
         tag = next((key for key in _TAGS if key in model["properties"]), None)
         if tag:
             yield f"### `{tag}:` {expectation(model['properties'][tag], '`')}\n\n{_purpose(model)}\n"
-        yield _keys(model, _ELSEWHERE, without=tag)
+        yield _keys(model, {name: f"[see below](#{name})" for name in self._parts(model)}, without=tag)
 
-    def _study(self) -> Iterator[str]:
-        study = self.schema["$defs"]["LeakageStudy"]
-        yield f"### `leakage`\n\n{_purpose(study)}\n"
-        yield _keys(study, {})
+    def _named(self, name: str, model: dict[str, Any]) -> Iterator[str]:
+        """A part that has one name in the configuration, then its own parts."""
+        grids = dict.fromkeys(("common", "runs"), _GRID)
+        parts = {key: part for key, part in self._parts(model).items() if key not in grids}
+        yield f"### `{name}`\n\n{_purpose(model)}\n"
+        yield _keys(model, grids | {key: f"[see below](#{key})" for key in parts})
+        for key, part in parts.items():
+            yield from self._named(key, part)
+
+    def _parts(self, model: dict[str, Any]) -> dict[str, dict[str, Any]]:
+        """The keys of a model that have keys of their own."""
+        return {key: part for key, value in model["properties"].items() if (part := self._model(value))}
+
+    def _model(self, value: dict[str, Any]) -> dict[str, Any]:
+        """The model of a value that has keys; else nothing."""
+        options = [value, *value.get("anyOf", ())]
+        return next((self.schema["$defs"][o["$ref"].rpartition("/")[2]] for o in options if "$ref" in o), {})
 
     def _known_names(self, section: str) -> str:
         names = self.schema["properties"][section].get("propertyNames", {})
