@@ -220,7 +220,7 @@ class Hyperparameters(Described):
     algorithm: Literal[
         "local", "fedavg", "dpfedavg", "fedmtl", "dpfedmtl", "ogl", "dp-ogl", "dp-ogl-plus", "dp-ogl-local"
     ] = Field(description="Which algorithm trains.")
-    model: Literal["mnist-cnn", "linear"] = Field(description="Which network.")
+    model: Literal["mnist-cnn", "linear", "femnist-cnn", "celeba-cnn"] = Field(description="Which network.")
     local_steps: Count = Field(description="L: mini-batch steps of a client in a round.")
     batch_size: Count = Field(description="Samples of a mini-batch; a client that has fewer gives all of them.")
     learning_rate: Positive = Field(description="η of the clients' plain SGD.")

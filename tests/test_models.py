@@ -1,0 +1,34 @@
+"""The networks: sizes as published, first values."""
+
+import numpy as np
+import pytest
+import torch
+
+from fedpapers.models import MODELS, Layout, build, initial_vector
+
+
+@pytest.mark.parametrize(
+    ("name", "image", "classes", "parameters"),
+    [
+        ("mnist-cnn", (1, 28, 28), 10, 28_938),
+        ("linear", (1, 28, 28), 10, 7_850),
+        ("femnist-cnn", (1, 28, 28), 62, 6_603_710),
+        ("celeba-cnn", (3, 84, 84), 2, 31_202),
+    ],
+)
+def test_size_and_shape(name: str, image: tuple[int, ...], classes: int, parameters: int) -> None:
+    assert Layout.of(build(name, classes)).size == parameters
+    assert MODELS[name](classes)(torch.zeros(3, *image)).shape == (3, classes)
+
+
+def test_normalisation_starts_as_the_identity() -> None:
+    layout = Layout.of(build("celeba-cnn", 2))
+    first = layout.views(initial_vector(layout, np.random.default_rng(0)))
+    assert torch.equal(first["1.weight"], torch.ones(32)) and torch.equal(first["1.bias"], torch.zeros(32))
+    assert first["0.bias"].abs().max() <= 1 / np.sqrt(27) and first["4.bias"].abs().max() <= 1 / np.sqrt(288)
+
+
+def test_prediction_does_not_depend_on_the_other_images() -> None:
+    model = MODELS["celeba-cnn"](2)
+    images = torch.rand(5, 3, 84, 84)
+    torch.testing.assert_close(model(images)[:1], model(images[:1]))
