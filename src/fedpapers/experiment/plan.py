@@ -171,9 +171,21 @@ class Plan:
         paper = self.config.papers.dpogl
         if paper is None or paper.leakage is None:
             raise InputError(f"{self.config.source}: papers.dpogl.leakage is missing; expected the study of leakage")
-        return paper.leakage.model_dump(mode="json") | {
+        return paper.leakage.model_dump(mode="json", exclude={"audit"}) | {
             "structures": self.studied_structures(wildcards),
             "delta": paper.delta,
+        }
+
+    def leakage_audit(self, wildcards: Any) -> dict[str, Any]:
+        """The audit of the study of leakage, for scripts: its keys, the groups of its structure, and what it shares."""
+        study = self.leakage_study(wildcards)
+        dpogl = self.config.papers.dpogl
+        if dpogl is None or dpogl.leakage is None or dpogl.leakage.audit is None:
+            raise InputError(f"{self.config.source}: papers.dpogl.leakage.audit is missing; expected the audit")
+        return dpogl.leakage.audit.model_dump(mode="json") | {
+            "groups": study["structures"][study["structure"]],
+            "delta": study["delta"],
+            "response": study["response"],
         }
 
     def leakage_shown(self, wildcards: Any) -> dict[str, Any]:
@@ -194,6 +206,11 @@ class Plan:
         """`files`, or none when the configuration has no study of leakage."""
         paper = self.config.papers.dpogl
         return files if paper and paper.leakage else []
+
+    def if_audited(self, files: Any) -> Any:
+        """`files`, or none when the configuration has no audit of leakage."""
+        paper = self.config.papers.dpogl
+        return files if paper and paper.leakage and paper.leakage.audit else []
 
     @staticmethod
     def _known(known: Mapping[str, Any], name: str) -> Any:
