@@ -37,6 +37,7 @@ localrules:
     all,
     dpogl,
     leakage,
+    relay,
 
 
 include: "rules/data.smk"
@@ -44,9 +45,11 @@ include: "rules/training.smk"
 include: "rules/results.smk"
 include: "rules/leakage.smk"
 include: "rules/dpogl.smk"
+include: "rules/relay.smk"
 
 
 rule all:
     default_target: True
     input:
         [getattr(rules, paper).input for paper in plan.tables],
+        plan.if_laid_out(rules.relay.input),

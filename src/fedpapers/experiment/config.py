@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -31,6 +32,7 @@ from fedpapers.experiment.spec import (
     Hyperparameters,
     MnistSource,
     Name,
+    NotBool,
     PartitionSpec,
     Positive,
     Rate,
@@ -48,6 +50,20 @@ def _distinct(values: list[Any]) -> list[Any]:
         if values.count(value) > 1:
             raise ValueError(f"{value} stands here twice; expected each once")
     return values
+
+
+def _ascending(values: list[Any]) -> list[Any]:
+    for before, after in itertools.pairwise(values):
+        if before >= after:
+            raise ValueError(f"{after} stands after {before}; expected ascending values, each once")
+    return values
+
+
+_Several = Annotated[int, Field(ge=2, strict=True)]
+_Share = Annotated[float, Field(ge=0, lt=1), NotBool]
+_Others = Annotated[int, Field(ge=0, le=9, strict=True)]
+
+_MOST_DEVICES = 500_000  # of all layouts of a study together, which fit into 2 GB
 
 
 class RunParameters(Hyperparameters):
@@ -166,10 +182,64 @@ class DpOgl(Paper):
     leakage: LeakageStudy | None = Field(None, description="The study of leakage; left out: none.")
 
 
+class Deadlines(Described):
+    """Two deadlines of the uplink, in slots of a route's clock."""
+
+    tight: Count = Field(description="The smaller τ.")
+    loose: Count = Field(description="The larger τ.")
+
+    @model_validator(mode="after")
+    def _tight_is_smaller(self) -> Deadlines:
+        if self.tight >= self.loose:
+            raise ValueError(f"tight is {self.tight}; expected fewer slots than loose ({self.loose})")
+        return self
+
+
+class LayoutStudy(Described):
+    """Latency, arrivals and privacy of the relays over many random layouts: nothing of it trains."""
+
+    dataset: str = Field(description="Name of a data set of `datasets`: whose samples travel.")
+    layouts: _Several = Field(description="Layouts from which means and errors come, the same ones for every point.")
+    privacy_layouts: _Several = Field(description="Layouts of the study of sample privacy.")
+    devices: Annotated[list[Count], Field(min_length=1), AfterValidator(_ascending)] = Field(
+        description="N: devices of a layout."
+    )
+    max_hops: Annotated[list[Count], Field(min_length=1), AfterValidator(_ascending)] = Field(
+        description="M: the most hops of a route."
+    )
+    usual_hops: Count = Field(
+        description="M of the curves over ρ and over dummy labels, of sample privacy and the map."
+    )
+    compression_rates: Annotated[list[_Share], Field(min_length=1), AfterValidator(_ascending)] = Field(
+        description="ρ: share of the pixels that are set to 0."
+    )
+    dummies: Annotated[list[_Others], Field(min_length=1), AfterValidator(_ascending)] = Field(
+        description="l: dummy labels of a device."
+    )
+    deadlines: Deadlines = Field(description="τ of the arrivals.")
+    seed: Seed = Field(0, description="Seed of layouts, channel and samples.")
+
+    @model_validator(mode="after")
+    def _fits_into_memory(self) -> LayoutStudy:
+        most = max(self.devices) * max(self.layouts, self.privacy_layouts)
+        if most > _MOST_DEVICES:
+            raise ValueError(
+                f"the layouts have {most:,} devices together; expected at most {_MOST_DEVICES:,}; lower layouts"
+            )
+        return self
+
+
+class MultFAug(Described):
+    """MultFAug (arXiv 1907.06426): seed samples that travel over devices to a server, and what they are good for."""
+
+    layouts: LayoutStudy | None = Field(None, description="The study of the radio over many layouts; left out: none.")
+
+
 class Papers(Described):
     """The papers whose results are made; one that is left out is not."""
 
     dpogl: DpOgl | None = Field(None, description="DP-OGL and DP-OGL+.")
+    multfaug: MultFAug | None = Field(None, description="MultFAug.")
 
     @model_validator(mode="after")
     def _one_is_there(self) -> Papers:
@@ -223,6 +293,14 @@ class Config(Described):
             if name not in self.structures:
                 hint = nearest(name, self.structures)
                 raise ValueError(f"papers.dpogl.leakage.structures: {name!r} is not one of structures; {hint}")
+        return self
+
+    @model_validator(mode="after")
+    def _travelling_dataset_is_known(self) -> Config:
+        study = self.papers.multfaug.layouts if self.papers.multfaug else None
+        if study and study.dataset not in self.datasets:
+            hint = nearest(study.dataset, self.datasets)
+            raise ValueError(f"papers.multfaug.layouts.dataset: {study.dataset!r} is not one of datasets; {hint}")
         return self
 
 

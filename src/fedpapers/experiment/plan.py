@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from fedpapers.errors import InputError
-from fedpapers.experiment.config import Config, load_config
+from fedpapers.experiment.config import Config, LayoutStudy, load_config
 from fedpapers.experiment.grid import PlannedRun, run_table
-from fedpapers.experiment.spec import Run, slug
+from fedpapers.experiment.spec import MnistData, Run, slug
 from fedpapers.files import read_yaml
 
 RESULTS = Path("results")
@@ -39,7 +39,9 @@ class Plan:
         for planned in itertools.chain(*self.tables.values()):
             _check_segments(planned, len(self._ends(planned)))
         self.runs = {planned.id: planned for table in self.tables.values() for planned in table}
-        self._datasets = {_dataset_id(planned.run): planned.run for planned in self.runs.values()}
+        self._datasets = {_dataset_id(planned.run): planned.run.dataset for planned in self.runs.values()}
+        if study := self._layout_study():
+            self._datasets[_studied_id(config, study)] = config.datasets[study.dataset]
         self._partitions = {_partition_id(planned): planned.run for planned in self.runs.values()}
 
     @classmethod
@@ -69,12 +71,12 @@ class Plan:
 
     def dataset(self, wildcards: Any) -> str:
         """The description of a data set, as JSON."""
-        run: Run = self._known(self._datasets, wildcards.dataset)
-        return run.dataset.model_dump_json(exclude_none=True)
+        spec: MnistData = self._known(self._datasets, wildcards.dataset)
+        return spec.model_dump_json(exclude_none=True)
 
     def dataset_input(self, wildcards: Any) -> list[str]:
         """The files from which a data set is made, as far as they are there."""
-        folder = self._known(self._datasets, wildcards.dataset).dataset.path
+        folder = self._known(self._datasets, wildcards.dataset).path
         return [] if folder is None else sorted(str(file) for file in Path(folder).glob("*ubyte*"))
 
     def partition(self, wildcards: Any) -> str:
@@ -212,6 +214,50 @@ class Plan:
         paper = self.config.papers.dpogl
         return files if paper and paper.leakage and paper.leakage.audit else []
 
+    # The study of MultFAug's radio, which trains nothing
+
+    def if_laid_out(self, files: Any) -> Any:
+        """`files`, or none when the configuration has no study of layouts."""
+        return files if self._layout_study() else []
+
+    def latency_study(self, wildcards: Any) -> dict[str, Any]:
+        """What the study of latency depends on, for scripts."""
+        return self._of_layouts(
+            "layouts", "devices", "max_hops", "compression_rates", "dummies", "usual_hops", "seed"
+        )  # fmt: skip
+
+    def arrival_study(self, wildcards: Any) -> dict[str, Any]:
+        """What the study of arrivals depends on, for scripts."""
+        return self._of_layouts("layouts", "devices", "max_hops", "deadlines", "seed")
+
+    def sample_study(self, wildcards: Any) -> dict[str, Any]:
+        """What the study of sample privacy depends on, for scripts."""
+        return self._of_layouts("privacy_layouts", "devices", "usual_hops", "compression_rates", "deadlines", "seed")
+
+    def payload_study(self, wildcards: Any) -> dict[str, Any]:
+        """What the sizes of samples depend on, for scripts."""
+        return self._of_layouts("compression_rates", "seed")
+
+    def mapped_layout(self, wildcards: Any) -> dict[str, Any]:
+        """Which layout is drawn as a map, for scripts."""
+        return self._of_layouts("devices", "usual_hops", "seed")
+
+    def travelling_data(self, wildcards: Any) -> dict[str, str]:
+        """The data set whose samples travel."""
+        study = self._layout_study()
+        folder = RESULTS / "data" / (_studied_id(self.config, study) if study else "")
+        return {name: str(folder / file) for name, file in (("about", "about.json"), ("images", "images.npy"))}
+
+    def _layout_study(self) -> LayoutStudy | None:
+        paper = self.config.papers.multfaug
+        return paper.layouts if paper else None
+
+    def _of_layouts(self, *keys: str) -> dict[str, Any]:
+        study = self._layout_study()
+        if study is None:
+            raise InputError(f"{self.config.source}: papers.multfaug.layouts is missing; expected the study of layouts")
+        return study.model_dump(mode="json", include=set(keys))
+
     @staticmethod
     def _known(known: Mapping[str, Any], name: str) -> Any:
         if name not in known:
@@ -241,6 +287,10 @@ def state_file(run: str, round: int) -> Path:
 
 def _dataset_id(run: Run) -> str:
     return slug(run.dataset_name, run.dataset.source)
+
+
+def _studied_id(config: Config, study: LayoutStudy) -> str:
+    return slug(study.dataset, config.datasets[study.dataset].source)
 
 
 def _dataset_about(run: Run) -> Path:

@@ -34,13 +34,16 @@ def expected_latency(relays: Relays, sent: Transmission) -> dict[str, FloatArray
 
     Returns:
         Arrays of shape [L]: `reference` and `system`, latency in seconds of a route, mean and largest over the routes;
-        `hops` and `outages`, hops and lost slots of a route; `routes`.
+        `reference_alone`, that of a route which shares the band with no other; `samples`, what a route brings to the
+        server; `hops` and `outages`, hops and lost slots of a route; `routes`.
     """
     routes = relays.routes
     slots = sent.expected.sum(axis=1)
     return {
         "reference": relays.slot * _mean(routes, slots),
         "system": relays.slot * _largest(routes, slots),
+        "reference_alone": relays.slot * _mean(routes, _slots_alone(relays, sent)),
+        "samples": _mean(routes, sent.samples.max(axis=1)),
         "hops": _mean(routes, routes.lengths),
         "routes": routes.per_layout.astype(np.float64),
         "outages": _mean(routes, slots - sent.required.sum(axis=1)),
@@ -84,6 +87,13 @@ def arrivals(relays: Relays, sent: Transmission, deadline: float | None) -> dict
         "label_privacy": _mean(routes, label_privacy(labels, dummies)),
         "label_privacy_without_floor": _mean(routes, label_privacy(labels, 0)),
     }
+
+
+def _slots_alone(relays: Relays, sent: Transmission) -> FloatArray:
+    """Expected slots of each route, shape [T], were it alone: a slot then carries the bits of all its turns."""
+    hops = relays.links()
+    required = np.maximum(np.ceil(sent.bits / (hops.slot_bits * relays.routes.sharing[:, None])), 1)
+    return np.asarray(np.nansum(required / hops.success_probability, axis=1))
 
 
 def _mean(routes: Routes, values: np.ndarray[tuple[int], np.dtype[np.generic]]) -> FloatArray:

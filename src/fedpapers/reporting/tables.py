@@ -11,7 +11,8 @@ from fedpapers.files import write_text
 
 NOT_AVAILABLE = "not available"
 
-_LATEX = {"σ": r"$\sigma$", "ε": r"$\varepsilon$", "δ": r"$\delta$", "±": r"$\pm$", "≤": r"$\leq$", "≈": r"$\approx$",
+_LATEX = {"σ": r"$\sigma$", "ε": r"$\varepsilon$", "δ": r"$\delta$", "ρ": r"$\rho$", "τ": r"$\tau$",
+          "±": r"$\pm$", "≤": r"$\leq$", "≈": r"$\approx$",
           "–": "--", "%": r"\%", "&": r"\&", "_": r"\_", "#": r"\#", "∞": r"$\infty$"}  # fmt: skip
 
 _PAGE = """<!DOCTYPE html>
