@@ -16,6 +16,9 @@ pytestmark = [pytest.mark.workflow, pytest.mark.xdist_group("workflow")]
 AGGREGATES = {"collect_runs", "account", "tabulate_accuracy", "plot_accuracy_by_epsilon", "plot_accuracy_by_round"}
 DOWNSTREAM = AGGREGATES | {"plot_partition"}
 STUDY = {"study_leakage", "plot_leakage_over_time", "plot_leakage_over_distance", "plot_leakage_of_pairs"}
+ARRIVALS = {"study_arrivals", "plot_arrivals", "tabulate_hops", "tabulate_relay_claims"}
+SAMPLES = {"study_sample_privacy", "plot_sample_privacy", "tabulate_relay_claims"}
+RELAYS = ARRIVALS | SAMPLES | {"study_latency", "plot_latency", "map_layout"}
 RUNS = 4  # of configs/tiny.yaml, each in two segments
 
 
@@ -27,7 +30,7 @@ def planned(folder, *arguments):
     if "Nothing to be done" in text:
         return {}
     table = re.findall(r"^(\w+) +(\d+)$", text.split("Job stats:")[1].split("total")[0], re.MULTILINE)
-    return {rule: int(count) for rule, count in table if rule not in ("all", "dpogl", "leakage")}
+    return {rule: int(count) for rule, count in table if rule not in ("all", "dpogl", "leakage", "relay")}
 
 
 def edit(folder, file, old, new):
@@ -106,6 +109,22 @@ def test_one_more_studied_structure_reruns_the_study(checkout):
 
     configure(checkout, more)
     assert planned(checkout) == dict.fromkeys(STUDY | {"plot_structures", "tabulate_structures"}, 1)
+
+
+def test_another_deadline_reruns_what_has_one(checkout):
+    configure(checkout, lambda c: c["papers"]["multfaug"]["layouts"]["deadlines"].update(tight=20))
+    assert planned(checkout) == dict.fromkeys(ARRIVALS | SAMPLES, 1)
+
+
+def test_more_layouts_rerun_latency_and_arrivals(checkout):
+    configure(checkout, lambda c: c["papers"]["multfaug"]["layouts"].update(layouts=80))
+    assert planned(checkout) == dict.fromkeys(ARRIVALS | {"study_latency", "plot_latency"}, 1)
+
+
+def test_the_radio_reruns_the_studies_of_layouts(checkout):
+    edit(checkout, "src/fedpapers/relay/channel.py", "SLOT_S = 0.032", "SLOT_S = 0.02")
+    rerun = RELAYS | {"study_payload", "plot_latency", "tabulate_payload"}  # one module makes all tables
+    assert planned(checkout) == dict.fromkeys(rerun, 1)
 
 
 def test_without_a_study_of_leakage_the_rest_is_as_it_was(checkout):

@@ -42,7 +42,7 @@ CURVES = (
     "axis", "devices", "max_hops", "rho", "dummies", "deadline", "quantity", "layouts", "mean", "standard_error",
     "step", "step_error", "bend", "bend_error",
 )  # fmt: skip
-PAYLOADS = ("rho", "zeroed_pixels", "samples", "form", "mean_bits", "sd_bits", "dense_bits")
+PAYLOADS = ("rho", "zeroed_pixels", "samples", "grown", "form", "mean_bits", "sd_bits", "dense_bits")
 
 CAP = 4
 DUMMIES = 1
@@ -207,18 +207,22 @@ def payloads(compression_rates: Sequence[float], seed: int, images: NDArray[np.u
     """Bits of an image at each ρ, in three forms (Table M of ours); columns `PAYLOADS`.
 
     Forms: `csr`, with its indices; `values`, the values alone, which cannot be decoded; `csr_wide`, CSR of pixels of
-    32 bits, to be compared with dense images of such pixels.
+    32 bits, to be compared with dense images of such pixels. `grown` is the share of images that are larger than at the
+    ρ before, as their pixels are drawn anew.
     """
-    nonzeros = _nonzeros(images)
+    nonzeros, draw = _nonzeros(images), _of_samples(seed)
+    before = None
     for rho in compression_rates:
-        left = sparsified_nonzeros(nonzeros, rho, _of_samples(seed))
+        left = sparsified_nonzeros(nonzeros, rho, draw)
+        grown = None if before is None else (left > before).mean()
+        before = left
         forms = {
             "csr": (csr_bits(left), DENSE_BITS),
             "values": (value_bits(left), DENSE_BITS),
             "csr_wide": (csr_bits(left) + left * (_WIDE_BITS - VALUE_BITS), PIXELS * _WIDE_BITS),
         }
         for form, (bits, dense) in forms.items():
-            columns = (rho, zeroed_pixels(rho), len(left), form, bits.mean(), bits.std(ddof=1), dense)
+            columns = (rho, zeroed_pixels(rho), len(left), grown, form, bits.mean(), bits.std(), dense)
             yield dict(zip(PAYLOADS, columns, strict=True))
 
 

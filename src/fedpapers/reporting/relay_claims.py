@@ -47,7 +47,7 @@ def relay_verdicts(
     tight = arrivals[arrivals["deadline"] == deadlines["tight"]]
     loose = arrivals[arrivals["deadline"] == deadlines["loose"]]
     return [
-        *_latency_verdicts(latency),
+        *_latency_verdicts(latency, payloads),
         *_label_privacy_verdicts(tight, loose),
         *_seed_verdicts(tight, loose),
         *_sample_privacy_verdicts(sample_privacy),
@@ -108,13 +108,15 @@ def together(cases: Iterable[Outcome]) -> Outcome:
 # Claims
 
 
-def _latency_verdicts(latency: pd.DataFrame) -> list[Verdict]:
+def _latency_verdicts(latency: pd.DataFrame, payloads: pd.DataFrame) -> list[Verdict]:
     reference = latency[latency["quantity"] == "reference"]
     hops, rates, dummies = (reference[reference["axis"] == axis] for axis in ("max_hops", "rho", "dummies"))
     minima = {
         f"N = {devices}": turns_at(_of(hops, devices), best, 1) for devices, best in LEAST_LATENCY.items()
     }  # fmt: skip
     fluctuates = {name: holds(1 in _signs(own, "step")) for name, own in _by_devices(rates).items()}
+    csr = payloads[(payloads["form"] == "csr") & payloads["grown"].notna()]
+    grown = ", ".join(f"{share:.1%}" for share in csr["grown"])
     return [
         _verdict(
             "The reference device's latency is least at M = 2 for N = 10, and at M = 3 for N = 25 (Fig. 3b).",
@@ -132,7 +134,8 @@ def _latency_verdicts(latency: pd.DataFrame) -> list[Verdict]:
         ),
         _verdict(
             "It fluctuates over ρ, as a larger ρ need not give a smaller CSR form (Fig. 3a).", fluctuates,
-            "same layouts at each ρ, mean sizes; steps in s: " + _differences(rates, "step", 4),
+            "same layouts at each ρ, mean sizes; steps in s: " + _differences(rates, "step", 4)
+            + f"; single images that are larger than at the ρ before: {grown or 'not available'}",
         ),
         _verdict(
             "It rises with the number of dummy labels (Fig. 3c).", _cases(dummies, lambda own: steps_are(own, 1)),

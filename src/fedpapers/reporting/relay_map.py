@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import cmath
 import itertools
+import math
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from fedpapers.reporting import figures
 FORMATS = ("png", "pdf", "svg")
 
 _DEVICE = 13  # points
+_BESIDE_AT = 12.0  # points from the middle of a device to that of its number
 _COLOURS = list(figures.palette([str(label) for label in range(10)]).values())
 _HOP = {"arrowstyle": "-|>", "color": "0.35", "linewidth": 1.1, "shrinkB": _DEVICE / 2 + 1}
 _INSIDE: dict[str, Any] = {"ha": "center", "va": "center_baseline", "weight": "bold", "zorder": 4}
@@ -70,6 +73,7 @@ def _draw_hops(axes: Axes, devices: list[dict[str, Any]], route: list[int]) -> N
 
 def _draw_devices(axes: Axes, report: dict[str, Any]) -> None:
     references = {route["devices"][0] for route in report["routes"]}
+    ends = _ends(report)
     for i, device in enumerate(report["devices"]):
         place, colour = (device["x"], device["y"]), _COLOURS[device["target"]]
         edge = 2.2 if i in references else 0.5
@@ -77,7 +81,27 @@ def _draw_devices(axes: Axes, report: dict[str, Any]) -> None:
         axes.plot(*place, marker="o", markersize=_DEVICE, zorder=2, **look)
         # Ten colours are too many to tell apart, so that the label stands there too.
         axes.annotate(f"{device['target']}", place, color=_ink(colour), **_INSIDE)
-        axes.annotate(f"{i}", place, xytext=(9, 7), textcoords="offset points", **_BESIDE)
+        axes.annotate(f"{i}", place, xytext=_free_side(place, ends[i]), textcoords="offset points", **_BESIDE)
+
+
+def _ends(report: dict[str, Any]) -> dict[int, list[tuple[float, float]]]:
+    """Device -> the other ends of its hops."""
+    devices = report["devices"]
+    ends: dict[int, list[tuple[float, float]]] = {i: [] for i in range(len(devices))}
+    for route in report["routes"]:
+        for here, there in itertools.pairwise(route["devices"]):
+            ends[here].append((devices[there]["x"], devices[there]["y"]))
+            ends[there].append((devices[here]["x"], devices[here]["y"]))
+        ends[route["devices"][-1]].append((0.0, 0.0))
+    return ends
+
+
+def _free_side(place: tuple[float, float], ends: list[tuple[float, float]]) -> tuple[float, float]:
+    """Where beside a device its number stands, in points: of 16 directions that farthest from any of its hops."""
+    hops = [cmath.phase(complex(x - place[0], y - place[1])) for x, y in ends]
+    sides = [cmath.rect(1.0, math.pi / 8 * (k + 0.5)) for k in range(16)]
+    best = max(sides, key=lambda side: min(abs(cmath.phase(side * cmath.rect(1.0, -hop))) for hop in hops))
+    return (_BESIDE_AT * best.real, _BESIDE_AT * best.imag)
 
 
 def _ink(colour: tuple[float, float, float]) -> str:

@@ -121,11 +121,12 @@ def payload_table(payloads: pd.DataFrame) -> pd.DataFrame:
         dense, wide = (int(forms.loc[form, "dense_bits"]) for form in ("csr", "csr_wide"))
         rows.append({
             "ρ": f"{rho:g}",
-            "Pixels set to 0": f"{csr['zeroed_pixels']}",
+            "Pixels set to 0": f"{csr['zeroed_pixels']:.0f}",
             "CSR bits, mean (sd)": f"{csr['mean_bits']:.0f} ({csr['sd_bits']:.0f})",
             f"CSR / dense ({dense} bits)": f"{share['csr']:.3f}",
             "Values alone / dense": f"{share['values']:.3f}",
             f"CSR / dense, pixels of 32 bits ({wide} bits)": f"{share['csr_wide']:.3f}",
+            "Images larger than at the ρ before": "–" if pd.isna(csr["grown"]) else f"{csr['grown']:.1%}",
         })  # fmt: skip
     return pd.DataFrame(rows)
 
