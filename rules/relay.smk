@@ -3,7 +3,7 @@
 results/multfaug/{latency,arrivals,sample_privacy}.csv  one row a point of a curve: mean, error, step from the point before
 results/multfaug/payload.csv                            one row a compression rate and form of a sample
 results/multfaug/layout.yaml                            the layout on the map, for `fedpapers relay`
-results/multfaug/tables/{hops,payload,relay_claims}.{csv,md,tex,html}
+results/multfaug/tables/{hops,payload,relay_verdicts}.{csv,md,tex,html}
 results/multfaug/figures/{latency,arrivals,sample_privacy,layout}.{png,pdf}
 """
 
@@ -12,7 +12,9 @@ rule relay:
     input:
         multiext("results/multfaug/tables/hops", ".csv", ".md", ".tex", ".html"),
         multiext("results/multfaug/tables/payload", ".csv", ".md", ".tex", ".html"),
-        multiext("results/multfaug/tables/relay_claims", ".csv", ".md", ".tex", ".html"),
+        multiext(
+            "results/multfaug/tables/relay_verdicts", ".csv", ".md", ".tex", ".html"
+        ),
         multiext("results/multfaug/figures/latency", ".png", ".pdf"),
         multiext("results/multfaug/figures/arrivals", ".png", ".pdf"),
         multiext("results/multfaug/figures/sample_privacy", ".png", ".pdf"),
@@ -171,24 +173,24 @@ rule tabulate_payload:
         "../scripts/tabulate_payload.py"
 
 
-rule tabulate_relay_claims:
+rule tabulate_relay_verdicts:
     input:
         latency="results/multfaug/latency.csv",
         arrivals="results/multfaug/arrivals.csv",
         sample_privacy="results/multfaug/sample_privacy.csv",
         payload="results/multfaug/payload.csv",
     output:
-        csv="results/multfaug/tables/relay_claims.csv",
-        tex="results/multfaug/tables/relay_claims.tex",
-        md="results/multfaug/tables/relay_claims.md",
+        csv="results/multfaug/tables/relay_verdicts.csv",
+        tex="results/multfaug/tables/relay_verdicts.tex",
+        md="results/multfaug/tables/relay_verdicts.md",
         html=report(
-            "results/multfaug/tables/relay_claims.html",
-            caption="../report/relay_claims.rst",
+            "results/multfaug/tables/relay_verdicts.html",
+            caption="../report/relay_verdicts.rst",
             category="MultFAug",
             labels={"result": "verdicts on the radio", "kind": "table"},
         ),
     log:
-        "results/logs/multfaug/tabulate_relay_claims.log",
+        "results/logs/multfaug/tabulate_relay_verdicts.log",
     conda:
         "../envs/fedpapers.yaml"
     threads: 1
@@ -197,11 +199,11 @@ rule tabulate_relay_claims:
         runtime=10,
     params:
         study=plan.arrival_study,
-        code=fingerprint("scripts/tabulate_relay_claims.py"),
+        code=fingerprint("scripts/tabulate_relay_verdicts.py"),
     message:
         "Deciding what MultFAug claims about its radio"
     script:
-        "../scripts/tabulate_relay_claims.py"
+        "../scripts/tabulate_relay_verdicts.py"
 
 
 rule plot_latency:

@@ -33,8 +33,9 @@ from fedpapers.files import read_yaml
 from fedpapers.relay.layouts import read_layout
 from fedpapers.relay.report import Setting, relay_report
 from fedpapers.relay.statistics import estimate
-from fedpapers.reporting import relay_claims as claims
+from fedpapers.reporting import relay_verdicts as claims
 from fedpapers.reporting.relay_study import hops_table, payload_table
+from fedpapers.reporting.verdicts import together
 
 TINY = Path(__file__).parents[1] / "configs/tiny.yaml"
 GOLDEN = json.loads((Path(__file__).parent / "golden/relay.json").read_text(encoding="utf-8"))
@@ -128,12 +129,11 @@ def test_payloads_are_those_of_the_images(bits, images):
         own = chosen(bits, rho=float(rho)).set_index("form")
         if own.empty:
             continue
+        # Tolerance: four standard errors of the masks.
         left = nonzeros * (1 - own.loc["csr", "zeroed_pixels"] / 784)
-        assert own.loc["csr", "mean_bits"] == pytest.approx(290 + 13 * left, rel=3e-3)  # 4 standard errors of the masks
-        assert own.loc["values", "mean_bits"] == pytest.approx(8 * left, rel=3e-3)  # 4 standard errors of the masks
-        assert own.loc["csr_wide", "mean_bits"] == pytest.approx(
-            290 + 37 * left, rel=3e-3
-        )  # 4 standard errors of the masks
+        assert own.loc["csr", "mean_bits"] == pytest.approx(290 + 13 * left, rel=3e-3)
+        assert own.loc["values", "mean_bits"] == pytest.approx(8 * left, rel=3e-3)
+        assert own.loc["csr_wide", "mean_bits"] == pytest.approx(290 + 37 * left, rel=3e-3)
         assert own.loc["csr", "mean_bits"] / 6272 == pytest.approx(golden["csr"], abs=0.002)
     first = chosen(bits, rho=0.0, form="csr").iloc[0]
     assert first["mean_bits"] == pytest.approx(290 + 13 * nonzeros, rel=1e-12) and pd.isna(first["grown"])
@@ -250,7 +250,7 @@ def test_rules_on_one_curve(steps, at_2, at_3, falls, convex):
     ],
 )
 def test_several_cases(cases, outcome):
-    assert claims.together(cases) == outcome
+    assert together(cases) == outcome
 
 
 @pytest.mark.parametrize(("csr", "outcome"), [(0.36, "does not hold"), (0.21, "holds"), (0.1, "does not hold")])

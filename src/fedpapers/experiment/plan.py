@@ -166,6 +166,14 @@ class Plan:
         file = _partition_file(self.tables[wildcards.paper][0])
         return {"histogram": str(file.with_name("histogram.csv")), "about": str(file.with_name("about.json"))}
 
+    def verdict_input(self, wildcards: Any) -> dict[str, str]:
+        """What verdicts on DP-OGL's claims are decided from, as far as the configuration asks for it."""
+        folder = RESULTS / "dpogl"
+        runs = {"runs": "runs.csv", "leakage": "leakage_of_runs.csv"}
+        study = {"pairs": "leakage_pairs.csv", "over_time": "leakage_over_time.csv"}
+        files = runs | self.if_studied(study) | self.if_audited({"audit": "leakage_audit.csv"})
+        return {name: str(folder / file) for name, file in files.items()}
+
     # The study of leakage, which trains nothing
 
     def leakage_study(self, wildcards: Any) -> dict[str, Any]:
@@ -190,6 +198,11 @@ class Plan:
             "response": study["response"],
         }
 
+    def leakage_interval(self, wildcards: Any) -> int | None:
+        """S at which the study of leakage compares algorithms, if there is a study."""
+        dpogl = self.config.papers.dpogl
+        return dpogl.leakage.interval if dpogl and dpogl.leakage else None
+
     def leakage_shown(self, wildcards: Any) -> dict[str, Any]:
         """What figures and captions of the study of leakage name: its keys without the structures, and δ."""
         study = self.leakage_study(wildcards)
@@ -205,14 +218,14 @@ class Plan:
         }
 
     def if_studied(self, files: Any) -> Any:
-        """`files`, or none when the configuration has no study of leakage."""
+        """`files`, or an empty one of its type when the configuration has no study of leakage."""
         paper = self.config.papers.dpogl
-        return files if paper and paper.leakage else []
+        return files if paper and paper.leakage else type(files)()
 
     def if_audited(self, files: Any) -> Any:
-        """`files`, or none when the configuration has no audit of leakage."""
+        """`files`, or an empty one of its type when the configuration has no audit of leakage."""
         paper = self.config.papers.dpogl
-        return files if paper and paper.leakage and paper.leakage.audit else []
+        return files if paper and paper.leakage and paper.leakage.audit else type(files)()
 
     # The study of MultFAug's radio, which trains nothing
 

@@ -49,6 +49,13 @@ def mean_and_sd(values: pd.Series[float], scale: float = 100, digits: int = 1) -
     return mean if len(values) < 2 else f"{mean} ± {values.std(ddof=1) * scale:.{digits}f}"
 
 
+def shown(value: object) -> str:
+    """A parameter as it is shown; a dash where a run has none."""
+    if isinstance(value, float):
+        return "–" if math.isnan(value) else f"{value:g}"
+    return str(value)
+
+
 def shown_epsilon(value: float) -> str:
     """ε as it is shown: three figures, `inf` for no guarantee at all."""
     return "inf" if math.isinf(value) else "0" if value == 0 else f"{value:.3g}"

@@ -38,6 +38,16 @@ def holds_in(good: int, cases: int) -> Outcome:
     return "holds" if good == cases else "holds in part" if good else "does not hold"
 
 
+def together(cases: Iterable[Outcome]) -> Outcome:
+    """The outcome of a claim about several cases: in part when some hold; else against it as soon as one case is."""
+    found = set(cases)
+    if len(found) == 1:
+        return found.pop()
+    if found & {"holds", "holds in part"}:
+        return "holds in part"
+    return "does not hold" if "does not hold" in found else "not decided"
+
+
 def verdict_table(verdicts: Iterable[Verdict]) -> pd.DataFrame:
     """One row a claim, numbered from 1, with the headings that are shown."""
     return pd.DataFrame(

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedpapers.reporting.relay_claims import relay_verdicts
 from fedpapers.reporting.relay_study import read_curves
+from fedpapers.reporting.relay_verdicts import relay_verdicts
 from fedpapers.reporting.tables import write_table
 from fedpapers.reporting.verdicts import verdict_table
 

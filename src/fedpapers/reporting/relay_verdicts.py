@@ -1,7 +1,6 @@
 """What MultFAug claims about its radio, against the study of layouts: a rule and our numbers for each claim.
 
-A difference counts when it is larger than three of its standard errors; those of a curve's steps are paired. A claim
-about several cases holds in part when some hold, and does not hold when none does and one is against it.
+A difference counts when it is larger than three of its standard errors; those of a curve's steps are paired.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import pandas as pd
 
 from fedpapers.reporting.relay_study import with_error
-from fedpapers.reporting.verdicts import Outcome, Verdict, holds
+from fedpapers.reporting.verdicts import Outcome, Verdict, holds, together
 
 ERRORS = 3.0
 LEAST_LATENCY = {10: 2, 25: 3}
@@ -93,16 +92,6 @@ def steps_are(curve: pd.DataFrame, wanted: int) -> Outcome:
 def bends_are(curve: pd.DataFrame, wanted: int) -> Outcome:
     """Whether a curve is convex (1) or concave (-1)."""
     return all_are(_signs(curve, "bend"), wanted)
-
-
-def together(cases: Iterable[Outcome]) -> Outcome:
-    """The outcome of a claim that is about several cases."""
-    found = set(cases)
-    if len(found) == 1:
-        return found.pop()
-    if found & {"holds", "holds in part"}:
-        return "holds in part"
-    return "does not hold" if "does not hold" in found else "not decided"
 
 
 # Claims
