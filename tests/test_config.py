@@ -214,6 +214,11 @@ MISTAKES = [
     ),
     ({STRUCTURE: {"kind": "custom", "groups": {"A": [[1]]}}}, "*groups.A.0 is a list; expected one value: text*"),
     (
+        {"structures/string/groups": 2**70},
+        "structures.string: its groups have 3,541,774,862,152,233,910,272 places for workers; expected at most *",
+    ),
+    ({"structures/single/workers": 10**7}, "structures.single: its groups have 10,000,000 places for workers; *"),
+    (
         {"structures/unused": {"kind": "ring", "groups": 2, "size": 3, "shared": 1}},
         "structures.unused: structure ring: groups is 2; expected at least 3",
     ),

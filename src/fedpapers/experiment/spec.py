@@ -127,6 +127,9 @@ PartitionSpec = Annotated[
 ]
 
 
+_MOST_PLACES = 1_000_000  # in all groups of a structure, built in a second or two
+
+
 class _Structure(Described):
     def build(self) -> Groups:
         """The groups that the description stands for."""
@@ -136,6 +139,10 @@ class _Structure(Described):
 
     @model_validator(mode="after")
     def _can_be_built(self) -> _Structure:
+        counts = {name: value for name, value in self if isinstance(value, int) and name not in ("seed", "shared")}
+        places = max(counts.pop("workers", 1), math.prod(counts.values()))
+        if places > _MOST_PLACES:
+            raise ValueError(f"its groups have {places:,} places for workers; expected at most {_MOST_PLACES:,}")
         self.build()
         return self
 
