@@ -11,9 +11,14 @@ from fedpapers.files import write_text
 
 NOT_AVAILABLE = "not available"
 
-_LATEX = {"σ": r"$\sigma$", "ε": r"$\varepsilon$", "δ": r"$\delta$", "ρ": r"$\rho$", "τ": r"$\tau$",
-          "±": r"$\pm$", "≤": r"$\leq$", "≈": r"$\approx$",
-          "–": "--", "%": r"\%", "&": r"\&", "_": r"\_", "#": r"\#", "∞": r"$\infty$"}  # fmt: skip
+_LATEX = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "^": r"\^{}", "~": r"\~{}", "%": r"\%",
+    "&": r"\&", "_": r"\_", "#": r"\#", "\n": " ", "–": "--", "−": "$-$", "√": r"$\surd$", "·": r"$\cdot$",
+    "≥": r"$\geq$", "≤": r"$\leq$", "≈": r"$\approx$", "±": r"$\pm$", "×": r"$\times$", "→": r"$\to$",
+    "∞": r"$\infty$", "⌈": r"$\lceil$", "⌉": r"$\rceil$", "α": r"$\alpha$", "δ": r"$\delta$",
+    "ε": r"$\varepsilon$", "η": r"$\eta$", "θ": r"$\theta$", "μ": r"$\mu$", "ρ": r"$\rho$", "σ": r"$\sigma$",
+    "τ": r"$\tau$",
+}  # fmt: skip
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><style>
@@ -38,7 +43,8 @@ def write_table(frame: pd.DataFrame, csv: Path, md: Path, tex: Path, html: Path)
         html: For the report.
     """
     write_text(csv, frame.to_csv(index=False))
-    write_text(md, frame.to_markdown(index=False, disable_numparse=True) + "\n")
+    in_cells = frame.map(lambda cell: str(cell).replace("|", "\\|").replace("\n", " "))
+    write_text(md, in_cells.to_markdown(index=False, disable_numparse=True) + "\n")
     write_text(tex, _latex(frame))
     write_text(html, _PAGE.format(table=frame.to_html(index=False, border=0)))
 
