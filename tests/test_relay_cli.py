@@ -220,6 +220,7 @@ def test_bad_name_of_a_map(run, layout, tmp_path):
     ("option", "expected"),
     [
         ("--max-hops=0", "--max-hops 0: expected at least 1"),
+        ("--max-hops=-1", "--max-hops -1: expected at least 1"),
         ("--max-hops=1.5", "--max-hops"),
         ("--cap=0", "--cap 0: expected at least 1"),
         ("--sparsify=1", "--sparsify 1.0: expected a share of at least 0 and below 1"),
@@ -228,9 +229,11 @@ def test_bad_name_of_a_map(run, layout, tmp_path):
         ("--csr-bits-per-sample=-1", "--csr-bits-per-sample -1.0: expected bits"),
         ("--csr-bits-per-sample=inf", "--csr-bits-per-sample inf"),
         ("--deadline=-1", "--deadline -1.0: expected a finite number of slots"),
+        ("--deadline=nan", "--deadline nan: expected a finite number of slots"),
         ("--deadline=inf", "--deadline inf: expected a finite number of slots of at least 0; leave it out for none"),
         ("--slot=0", "--slot 0.0: expected seconds above 0"),
         ("--slot=-1", "--slot -1.0"),
+        ("--slot=nan", "--slot nan: expected seconds above 0"),
         ("--slot=1e300", "--slot 1e+300"),
         ("--slot=1e-300", "successful slots"),
         ("--seed=-1", "--seed -1: expected an integer of at least 0"),
@@ -273,6 +276,11 @@ def changed(**keys):
         ("devices: []\ndevices: []", "stands here twice"),
         ("devices: 3", "devices: expected a list"),
         ([], "at least one device"),
+        ("devices: &a [*a]", "devices[0]: expected {x: …"),
+        ("devices: [{[1]: 2}]", "layout.yaml, line 1: a key is a list"),
+        ("devices: [{x: !!python/name:os.system , y: 1, target: 3, dummies: []}]", "layout.yaml, line 1"),
+        ("devices: {a: {x: 1, y: 1, target: 3, dummies: []}}", "devices: expected a list"),
+        ([SIX[0]] * 10_001, "devices: 10,001 devices; expected at most 10,000"),
         ([7], "devices[0]: expected {x: …"),
         ([{"x": 1, "y": 2, "target": 3}], "devices[0]: the key 'dummies' is missing"),
         ([{"y": 2, "target": 3, "dummies": []}], "devices[0]: the key 'x' is missing"),
@@ -289,6 +297,10 @@ def changed(**keys):
         (changed(target=-1), "devices[1].target: -1"),
         (changed(target=3.0), "devices[1].target: 3.0"),
         (changed(target=True), "devices[1].target: True"),
+        (changed(target="3"), "devices[1].target: '3'; expected a label from 0 to 9"),
+        (changed(x=[1]), "devices[1].x: [1]; expected kilometres"),
+        (changed(dummies=[[1]]), "devices[1].dummies[0]: [1]; expected a label from 0 to 9"),
+        (changed(dummies=None), "devices[1].dummies: expected a list of labels, [] for none; found None"),
         (changed(dummies=7), "devices[1].dummies: expected a list"),
         (changed(dummies=[10]), "devices[1].dummies[0]: 10"),
         (changed(dummies=[1, 7]), "devices[1].dummies[1]: 7 is the device's target label"),
@@ -308,6 +320,17 @@ def test_missing_file(run, tmp_path):
     status, _, err = run(tmp_path / "none.yaml", "--max-hops=3")
     assert status == 2
     assert "none.yaml: no such file" in err
+
+
+def test_a_folder_is_no_layout(run, tmp_path):
+    status, out, err = run(tmp_path, "--max-hops=3")
+    assert (status, out) == (2, "") and err.count("\n") == 1
+    assert "cannot be read" in err
+
+
+def test_huge_options_are_no_trouble(run, layout):
+    words = ("--max-hops=99999999999999999999", "--cap=99999999999999999999", "--seed=99999999999999999999")
+    assert [route["devices"] for route in answer(run, layout(), *words)["routes"]] == GOLDEN["six"]["table"]["5"]
 
 
 def test_setting_checks_itself():
