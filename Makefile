@@ -4,6 +4,7 @@ PYTHON ?= python3
 CORES ?= all
 UV ?= $(shell command -v uv 2>/dev/null)
 REPORT ?= results/report.zip
+KILLS ?= 50
 
 # Paths are relative, so that the checkout may lie anywhere; PATH lets the rules find `fedpapers`.
 READY := .venv/complete
@@ -16,7 +17,7 @@ MAKE_VENV := "$(PYTHON)" -m venv .venv
 INSTALL := .venv/bin/python -m pip install -qq --disable-pip-version-check
 endif
 
-.PHONY: all report test lint lock help
+.PHONY: all report test chaos lint lock help
 
 all: $(READY)  ## run the default experiment, embedded scale
 	$(IN_VENV) snakemake --cores $(CORES)
@@ -26,6 +27,9 @@ report: all  ## every table and figure with its caption, for a browser (REPORT=r
 
 test: lint  ## lint, then all tests (TESTS="-k mechanism" for some of them)
 	$(IN_VENV) OMP_NUM_THREADS=1 pytest -n logical --maxprocesses 4 --dist loadgroup $(TESTS)
+
+chaos: $(READY)  ## kill the tiny workflow at random, many times (KILLS=50)
+	$(IN_VENV) FEDPAPERS_KILLS=$(KILLS) pytest tests/test_chaos.py
 
 lint: $(READY)  ## formatting, lint and types
 	$(IN_VENV) ruff check .
