@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 from scipy import stats
-from torch import Tensor
+from torch import Tensor, nn
 
 from fedpapers.federated import rounds as engine
 from fedpapers.federated.cohort import CohortResult, Participation, Update, train_cohort
@@ -67,6 +67,8 @@ def check_influence(learner: Any, cohort: list[Participation], mechanism: Mechan
 
 class Scripted:
     """A learner whose local training adds what stands in the place of its batches."""
+
+    model = nn.Identity()
 
     def __init__(self, size: int) -> None:
         self.layout = SimpleNamespace(shared_size=size)

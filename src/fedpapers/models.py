@@ -9,12 +9,52 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from fedpapers.errors import InputError, nearest
+
+
+class GroupNorm(nn.GroupNorm):
+    """PyTorch's group normalisation with a gradient that is some times faster for images channels-last on a CPU."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Images [batch, channels, height, width], normalised by the statistics of each image and group."""
+        if images.is_cuda or not images.is_contiguous(memory_format=torch.channels_last):
+            return super().forward(images)
+        return cast(Tensor, _GroupNorm.apply(images, self.weight, self.bias, self.num_groups, self.eps))
+
+
+class _GroupNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, groups: int, eps: float) -> Tensor:
+        batch, channels, height, width = x.shape
+        y, mean, scale = torch.native_group_norm(x, weight, bias, batch, channels, height * width, groups, eps)
+        ctx.save_for_backward(x, weight, mean, scale)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        """With x̂ = (x − μ)·s: ∂x = s·(γ∂y − mean(γ∂y) − x̂·mean(γ∂y·x̂)), here as a·∂y + b·x + c."""
+        x, weight, mean, scale = ctx.saved_tensors
+        batch, channels, height, width = x.shape
+        groups, size = mean.shape[1], x[0].numel() // mean.shape[1]
+        pixels = x.permute(0, 2, 3, 1).reshape(batch, -1, channels)
+        gradient = gradients[0].permute(0, 2, 3, 1).reshape(batch, -1, channels)
+        total, product = gradient.sum(1), (gradient * pixels).sum(1)
+        by_group = [(sums * weight).view(batch, groups, -1).sum(2) for sums in (total, product)]
+        of_pixels = scale.pow(3) * (by_group[0] * mean - by_group[1]) / size
+        constant = -of_pixels * mean - scale * by_group[0] / size
+        mean, scale, of_pixels, constant = (
+            values.repeat_interleave(channels // groups, 1) for values in (mean, scale, of_pixels, constant)
+        )
+        back = torch.addcmul(constant[:, None], of_pixels[:, None], pixels)
+        back.addcmul_(gradient, (scale * weight)[:, None])
+        of_weight = ((product - mean * total) * scale).sum(0)
+        return back.view(batch, height, width, channels).permute(0, 3, 1, 2), of_weight, total.sum(0), None, None
 
 
 def mnist_cnn(classes: int = 10) -> nn.Module:
@@ -25,11 +65,11 @@ def mnist_cnn(classes: int = 10) -> nn.Module:
     """
     return nn.Sequential(
         nn.Conv2d(1, 16, 5, padding=2),
+        nn.MaxPool2d(2),  # before the ReLU: the same values from a quarter of the work
         nn.ReLU(),
-        nn.MaxPool2d(2),
         nn.Conv2d(16, 32, 5, padding=2),
-        nn.ReLU(),
         nn.MaxPool2d(2),
+        nn.ReLU(),
         nn.Flatten(),
         nn.Linear(32 * 7 * 7, classes),
     )
@@ -44,11 +84,11 @@ def femnist_cnn(classes: int = 62) -> nn.Module:
     """LEAF's network for 28 × 28 × 1 images of FEMNIST: 6,603,710 parameters with 62 classes."""
     return nn.Sequential(
         nn.Conv2d(1, 32, 5, padding=2),
-        nn.ReLU(),
         nn.MaxPool2d(2),
+        nn.ReLU(),
         nn.Conv2d(32, 64, 5, padding=2),
-        nn.ReLU(),
         nn.MaxPool2d(2),
+        nn.ReLU(),
         nn.Flatten(),
         nn.Linear(64 * 7 * 7, 2048),
         nn.ReLU(),
@@ -67,7 +107,7 @@ def celeba_cnn(classes: int = 2) -> nn.Module:
         for channels in (3, 32, 32, 32)
         for part in (
             nn.Conv2d(channels, 32, 3, padding=1),
-            nn.GroupNorm(8, 32),
+            GroupNorm(8, 32),
             nn.MaxPool2d(2, ceil_mode=True),
             nn.ReLU(),
         )

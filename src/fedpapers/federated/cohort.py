@@ -5,8 +5,10 @@ All speed-ups of local training belong behind `train_cohort`; the engine knows n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +16,10 @@ from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
 from fedpapers.federated.clients import Batch
+from fedpapers.federated.low_rank import WideLayer, add_clipped, train_together
 from fedpapers.models import Layout
+
+_SAMPLES = 256  # of one step that are trained at once: bounds the memory, loses no speed
 
 Clip = Callable[[Tensor], tuple[Tensor, float]]
 
@@ -114,11 +119,48 @@ def train_cohort(learner: Learner, cohort: Sequence[Participation], clip: Clip, 
 
     Args:
         learner: The network and how a client trains it.
-        cohort: The participations of one round, in the order in which they are added up.
+        cohort: The participations of one round; their order does not matter.
         clip: What bounds an update's norm.
         like: A tensor [M, P] that gives the sums' shape, type and device.
     """
-    return clipped_sums(cohort, (learner.update(one) for one in cohort), clip, like)
+    wide = WideLayer.of(learner.model, learner.layout)
+    if wide is None:
+        return clipped_sums(cohort, (learner.update(one) for one in cohort), clip, like)
+    count = len(cohort)
+    result = CohortResult(torch.zeros_like(like), [like.new_empty(0)] * count, [math.nan] * count, [math.nan] * count)
+    for places, batches in _together(cohort):
+        members = [cohort[k] for k in places]
+        if all(wide.pays(own) for own in batches):
+            trained = train_together(learner, wide, members, batches)
+            private = [vector[wide.rest.shared_size :] for vector in trained.rest]
+            norms, losses = add_clipped(wide, members, trained, clip, result.sums), trained.losses
+        else:
+            updates = (learner.update(one) for one in members)
+            part = clipped_sums(members, updates, clip, like)
+            private, norms, losses = part.private, part.norms, part.losses
+            result.sums.add_(part.sums)
+        for k, *found in zip(places, private, norms, losses, strict=True):
+            result.private[k], result.norms[k], result.losses[k] = cast(tuple[Tensor, float, float], found)
+    return result
+
+
+def _together(cohort: Sequence[Participation]) -> Iterator[tuple[list[int], list[list[Batch]]]]:
+    """Places in the cohort, with their batches, that can be trained at once: same start model, as many steps."""
+    starts: dict[int, list[int]] = {}
+    for k in sorted(range(len(cohort)), key=lambda k: (cohort[k].group, cohort[k].client)):
+        starts.setdefault(id(cohort[k].start), []).append(k)
+    for same in starts.values():
+        places: list[int] = []
+        batches: list[list[Batch]] = []
+        for k in same:
+            own = list(cohort[k].batches())
+            samples = sum(len(loaded[0][1]) for loaded in batches)
+            if batches and (len(own) != len(batches[0]) or samples + len(own[0][1]) > _SAMPLES):
+                yield places, batches
+                places, batches = [], []
+            places.append(k)
+            batches.append(own)
+        yield places, batches
 
 
 def clipped_sums(cohort: Sequence[Participation], updates: Iterable[Update], clip: Clip, like: Tensor) -> CohortResult:

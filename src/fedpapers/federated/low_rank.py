@@ -1,0 +1,227 @@
+"""Local training of clients that start from one model, without a copy of its wide dense layer for each client.
+
+After some steps of SGD a client's dense weight is W₀ − Σ GᵀA: A the layer's inputs and G the learning rate times the
+gradients of its outputs, a row for each sample that was seen. So nobody needs the weight itself: the product with W₀
+is one for all clients, the rest is a product with few rows; the norm of the change follows from Gram matrices, and
+the clipped sum over clients is one product again. With one step this is ghost clipping.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, groupby, pairwise
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn.functional import cross_entropy
+
+from fedpapers.federated.clients import Batch
+from fedpapers.models import Layout
+
+if TYPE_CHECKING:
+    from fedpapers.federated.cohort import Clip, Learner, Participation
+
+_WIDE = 2**18  # weights of a dense layer from which on the way around its copies pays
+
+
+@dataclass(frozen=True)
+class WideLayer:
+    """The largest shared dense layer of a network, and what stands around it.
+
+    Attributes:
+        name: Its name in the network.
+        below: The network's layers before it.
+        above: Those after it.
+        offset: Where its weight begins in the network's vector.
+        shape: Of its weight: outputs, inputs.
+        rest: The layout of all parameters but its weight.
+    """
+
+    name: str
+    below: nn.Sequential
+    above: nn.Sequential
+    offset: int
+    shape: torch.Size
+    rest: Layout
+
+    @classmethod
+    def of(cls, model: nn.Module, layout: Layout) -> WideLayer | None:
+        """The wide layer of a network, if it has one."""
+        if not isinstance(model, nn.Sequential):
+            return None
+        ends = dict(zip(layout.shapes, accumulate(size.numel() for size in layout.shapes.values()), strict=True))
+        sizes = {
+            name: layout.shapes[f"{name}.weight"]
+            for name, layer in model.named_children()
+            if isinstance(layer, nn.Linear) and ends[f"{name}.weight"] <= layout.shared_size
+        }
+        name = max(sizes, key=lambda name: sizes[name].numel(), default=None)
+        if name is None or sizes[name].numel() < _WIDE:
+            return None
+        at, weight, shape = list(model._modules).index(name), f"{name}.weight", sizes[name]
+        others = {other: size for other, size in layout.shapes.items() if other != weight}
+        rest = Layout(others, layout.shared_size - shape.numel())
+        return cls(name, model[:at], model[at + 1 :], ends[weight] - shape.numel(), shape, rest)
+
+    def pays(self, batches: Sequence[Batch]) -> bool:
+        """Whether a client's samples are few beside the layer's weights."""
+        rows = sum(len(labels) for _, labels in batches)
+        return rows * sum(self.shape) * 2 <= self.shape.numel()
+
+    def split(self, vector: Tensor) -> tuple[Tensor, Tensor]:
+        """The layer's weight [outputs, inputs], a view, and all else of a vector of the shared or all parameters."""
+        end = self.offset + self.shape.numel()
+        return vector[self.offset : end].view(self.shape), torch.cat([vector[: self.offset], vector[end:]])
+
+
+class _Steps:
+    """What the wide layer saw: for each client the rows A and G of its samples, one step after the other."""
+
+    def __init__(self, weight: Tensor, rate: float, sizes: Sequence[Sequence[int]]) -> None:
+        self.weight, self.rate = weight, rate
+        ends = [*accumulate((sum(own) for own in sizes), initial=0)]
+        self.spans = [slice(first, last) for first, last in pairwise(ends)]
+        self.inputs = weight.new_empty(ends[-1], weight.shape[1])
+        self.gradients = weight.new_empty(ends[-1], weight.shape[0])
+        self.seen = [0] * len(sizes)
+
+    def less(self, product: Tensor, rows: Tensor, left: Tensor, right: Tensor, sizes: Sequence[int]) -> None:
+        """Subtract from each client's part of a product with W₀ what its earlier steps took from the weight."""
+        for k, (part, own) in enumerate(zip(_parts(product, sizes), _parts(rows, sizes), strict=True)):
+            past = slice(self.spans[k].start, self.spans[k].start + self.seen[k])
+            if self.seen[k]:
+                part.addmm_(own @ left[past].T, right[past], alpha=-1)
+
+    def record(self, inputs: Tensor, gradients: Tensor, sizes: Sequence[int]) -> None:
+        """Keep one step's rows."""
+        for k, (own, gradient) in enumerate(zip(_parts(inputs, sizes), _parts(gradients, sizes), strict=True)):
+            first = self.spans[k].start + self.seen[k]
+            self.seen[k] += len(own)
+            self.inputs[first : first + len(own)] = own
+            torch.mul(gradient, self.rate, out=self.gradients[first : first + len(own)])
+
+    def norm(self, k: int) -> Tensor:
+        """The norm ‖GᵀA‖ of the change of a client's weight, in float64."""
+        inputs, gradients = self.inputs[self.spans[k]].double(), self.gradients[self.spans[k]].double()
+        return ((inputs @ inputs.T) * (gradients @ gradients.T)).sum().clamp(min=0).sqrt()
+
+    def scale(self, k: int, factor: float) -> None:
+        """Multiply a client's change; by 0 also one that is not finite."""
+        self.gradients[self.spans[k]] *= factor
+        if factor == 0:
+            self.inputs[self.spans[k]] = self.gradients[self.spans[k]] = 0
+
+
+def _parts(rows: Tensor, sizes: Sequence[int]) -> tuple[Tensor, ...]:
+    """The rows of each client."""
+    return torch.split(rows, list(sizes))
+
+
+class _Product(torch.autograd.Function):
+    """Outputs of the wide layer, less its bias, for the samples of all clients in one step."""
+
+    @staticmethod
+    def forward(ctx: Any, inputs: Tensor, steps: _Steps, sizes: Sequence[int]) -> Tensor:
+        ctx.save_for_backward(inputs)
+        ctx.steps, ctx.sizes = steps, sizes
+        outputs = inputs @ steps.weight.T
+        steps.less(outputs, inputs, steps.inputs, steps.gradients, sizes)
+        return outputs
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        (inputs,), (gradient,) = ctx.saved_tensors, gradients
+        back = gradient @ ctx.steps.weight
+        ctx.steps.less(back, gradient, ctx.steps.gradients, ctx.steps.inputs, ctx.sizes)
+        ctx.steps.record(inputs, gradient, ctx.sizes)
+        return back, None, None
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What local training leaves of each client.
+
+    Attributes:
+        rest: All its parameters but the wide layer's weight.
+        steps: The change of that weight.
+        losses: Loss on the first batch, before training.
+    """
+
+    rest: list[Tensor]
+    steps: _Steps
+    losses: list[float]
+
+
+def train_together(
+    learner: Learner, wide: WideLayer, members: Sequence[Participation], batches: Sequence[Sequence[Batch]]
+) -> Trained:
+    """Local training of clients that start from the same model and take equally many steps."""
+    weight, shared = wide.split(members[0].start)
+    rest = [torch.cat([shared, one.private]) for one in members]
+    steps = _Steps(weight, learner.learning_rate, [[len(labels) for _, labels in own] for own in batches])
+    first: list[float] = []
+    for now in zip(*batches, strict=True):
+        losses = _losses(wide, [vector.requires_grad_() for vector in rest], now, steps)
+        gradients = torch.autograd.grad(losses.sum(), rest)
+        rest = [v.detach().sub_(g, alpha=learner.learning_rate) for v, g in zip(rest, gradients, strict=True)]
+        first = first or losses.tolist()
+    return Trained(rest, steps, first)
+
+
+def _losses(wide: WideLayer, rest: Sequence[Tensor], now: Sequence[Batch], steps: _Steps) -> Tensor:
+    """Each client's mean loss [clients] on its batch."""
+    parameters = [wide.rest.views(vector) for vector in rest]
+    inputs = [_outputs(wide.below, own, images) for own, (images, _) in zip(parameters, now, strict=True)]
+    sizes = [len(labels) for _, labels in now]
+    outputs = _Product.apply(torch.cat(inputs), steps, sizes)
+    losses = []
+    for own, output, (_, labels) in zip(parameters, _parts(outputs, sizes), now, strict=True):
+        bias = own.get(f"{wide.name}.bias")
+        logits = _outputs(wide.above, own, output if bias is None else output + bias)
+        losses.append(cross_entropy(logits, labels))
+    return torch.stack(losses)
+
+
+def _outputs(part: nn.Sequential, parameters: dict[str, Tensor], inputs: Tensor) -> Tensor:
+    """What some of the network's layers make of their inputs."""
+    own = {name: parameters[name] for name, _ in part.named_parameters()}
+    return cast(Tensor, functional_call(part, own, (inputs,)))
+
+
+def add_clipped(
+    wide: WideLayer, members: Sequence[Participation], trained: Trained, clip: Clip, sums: Tensor
+) -> list[float]:
+    """Clip each client's update and add it to the sum of its group; the members of a group stand together.
+
+    Clipping sees all other coordinates and, in place of the wide layer's, one more that has their norm.
+
+    Args:
+        wide: The wide layer.
+        members: The clients.
+        trained: What their local training has left.
+        clip: What bounds an update's norm.
+        sums: The sums [M, P], changed in place.
+
+    Returns:
+        The norm of each update before clipping.
+    """
+    _, start = wide.split(members[0].start)
+    norms: list[float] = []
+    steps, end = trained.steps, wide.offset + wide.shape.numel()
+    for k, one in enumerate(members):
+        change = trained.rest[k][: len(start)] - start
+        stand_in = torch.cat([change, steps.norm(k).to(change)[None]])
+        clipped, norm = clip(stand_in)
+        before, after = stand_in[-1].item(), clipped[-1].item()
+        steps.scale(k, after / before if after else 0.0)
+        sums[one.group, : wide.offset] += clipped[: wide.offset]
+        sums[one.group, end:] += clipped[wide.offset : -1]
+        norms.append(norm)
+    for group, found in groupby(range(len(members)), key=lambda k: members[k].group):
+        own = list(found)
+        rows = slice(steps.spans[own[0]].start, steps.spans[own[-1]].stop)
+        wide.split(sums[group])[0].addmm_(steps.gradients[rows].T, steps.inputs[rows], alpha=-1)
+    return norms
