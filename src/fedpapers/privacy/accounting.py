@@ -28,6 +28,7 @@ from fedpapers.errors import InputError, nearest
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
+    from dp_accounting.pld import PLDAccountant
 
 UNIT = "client"
 RELATION = "add-or-remove-one"
@@ -121,6 +122,32 @@ def rdp_epsilon(ledger: Iterable[Release], delta: float) -> Epsilon:
 def all_epsilons(event: DpEvent, delta: float, accountants: Iterable[str] | None = None) -> dict[str, Epsilon]:
     """`epsilon` by each of `accountants` (all four if None), in their order."""
     return {name: epsilon(event, delta, name) for name in (ACCOUNTANTS if accountants is None else accountants)}
+
+
+def certified_deltas(event: DpEvent, epsilons: FloatArray) -> FloatArray:
+    """An upper bound on δ(ε), the hockey-stick divergence in the worse direction, at each ε ≥ 0.
+
+    By PLD; where that cannot answer, by RDP, as in `epsilon_at_orders`. Errors as for `epsilon`.
+
+    Args:
+        event: Releases with a secret cohort; for a known one see `tradeoff.known_cohort_deltas`.
+        epsilons: Shape (points,).
+    """
+    ledger = releases(event)
+    if not ledger:
+        return np.zeros(len(epsilons))
+    if any(release.noise_multiplier == 0 for release in ledger):
+        return np.ones(len(epsilons))
+    try:
+        _check_fourier_use(ledger, 1.0)
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            return np.asarray(_composed(ledger).get_delta(epsilons), dtype=np.float64)
+    except (_FailedError, ArithmeticError, RuntimeError, ValueError, MemoryError):
+        orders = np.concatenate([_SMALLER_ORDERS, BASE_ORDERS])
+        exponents = (orders - 1) * (_total_rdp(ledger, orders) - epsilons[:, None] + np.log1p(-1 / orders))
+        log_deltas = exponents - np.log(orders)
+        return np.asarray(np.exp(np.minimum(log_deltas.min(axis=1), 0.0)))
 
 
 def releases(event: DpEvent) -> tuple[Release, ...]:
@@ -327,10 +354,16 @@ def _or_rdp(
 
 def _pld_value(ledger: tuple[Release, ...], delta: float) -> float:
     """The pessimistic estimate of dp-accounting at its defaults."""
+    _check_fourier_use(ledger, delta)
+    return float(_composed(ledger).get_epsilon(delta))
+
+
+@lru_cache(maxsize=1)  # up to 1 GiB; ε and the whole curve of one ledger are asked for together
+def _composed(ledger: tuple[Release, ...]) -> PLDAccountant:
+    """dp-accounting's accountant, which has taken in the ledger."""
     import dp_accounting
     from dp_accounting.pld import PLDAccountant
 
-    _check_fourier_use(ledger, delta)
     _check_points(_pld_points(ledger), _MOST_PLD_POINTS)
     steps = sum(release.times for release in ledger if release.sampling_rate < 1)
     if steps > _MOST_PLD_STEPS:
@@ -340,7 +373,7 @@ def _pld_value(ledger: tuple[Release, ...], delta: float) -> float:
         gaussian = dp_accounting.GaussianDpEvent(sigma)
         # Without sampling, a Gaussian event composes in closed form instead of by a Fourier transform.
         accountant.compose(gaussian if q == 1 else dp_accounting.PoissonSampledDpEvent(q, gaussian), times)
-    return float(accountant.get_epsilon(delta))
+    return accountant
 
 
 def _pld_points(ledger: Sequence[Release]) -> float:
