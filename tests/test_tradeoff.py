@@ -88,17 +88,27 @@ def test_deltas_are_those_of_dp_accounting(sigma, q, rounds):
     event = dp_accounting.PoissonSampledDpEvent(q, dp_accounting.GaussianDpEvent(sigma))
     accountant.compose(event, rounds)
     e = np.array([0.0, 0.1, 1.0])
+    exact = np.array([accountant.get_delta(value) for value in e])
     found = certified_deltas(sampled_gaussian(sigma, q, rounds), e)
-    assert found == pytest.approx([accountant.get_delta(value) for value in e], rel=1e-9)
+    assert found == pytest.approx(exact, rel=1e-3, abs=1e-12)  # its grid may be coarser
+    assert (found >= exact * (1 - 1e-9)).all()
     at = epsilon(sampled_gaussian(sigma, q, rounds), DELTA, "pld").value
     assert certified_deltas(sampled_gaussian(sigma, q, rounds), np.array([at]))[0] == pytest.approx(DELTA, rel=1e-3)
 
 
-def test_rdp_stands_in_where_pld_would_need_too_much():
-    event = sampled_gaussian(0.11, FEMNIST, 1000)
+def test_rdp_stands_in_where_pld_would_take_too_long():
+    event = sampled_gaussian(50.0, 1e-3, 2_000_000)
     at = epsilon(event, DELTA, "rdp").value
-    assert certified_deltas(event, np.array([0.0, at]))[0] == 1
-    assert certified_deltas(event, np.array([at]))[0] == pytest.approx(DELTA, rel=1e-3)
+    assert certified_deltas(event, np.array([at]))[0] == pytest.approx(DELTA, rel=5e-3)
+
+
+def test_a_coarse_grid_is_pessimistic_and_close():
+    """So much noise is missing that PLD at its default spacing would hold 10^7 points."""
+    event = sampled_gaussian(0.15, 0.05, 20)
+    at = epsilon(event, DELTA, "pld").value
+    found = certified_deltas(event, np.array([at, at + 0.5]))
+    assert found[0] >= DELTA * 0.999
+    assert found[1] < DELTA
 
 
 @given(

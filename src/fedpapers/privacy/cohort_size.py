@@ -1,8 +1,8 @@
 """What the size of the cohort alone reveals, where each client adds its own noise to its own update.
 
-The sum of J noisy updates has noise of variance J·σ²·C² in each of its coordinates, and nobody who is not drawn adds any.
+The sum of J noisy updates has noise of variance J·σ²·C² in each coordinate: who is not drawn adds none.
 With many coordinates the variance tells J. If one client more is there, J is binomial of one trial more.
-Docs: docs/noise-placement.md.
+docs/noise-placement.md says what follows.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def read_cohort_size(release: NDArray[np.floating], noise_multiplier: float, cli
 def cohort_size_epsilon(clients: int, sampling_rate: float, rounds: int, delta: float) -> float:
     """No (ε, δ) guarantee under add-or-remove with a smaller ε holds against who sees the size of each round's cohort.
 
-    The test sums the sizes over all rounds: binomial of T·M trials with the client, of T·(M − 1) without. Each threshold
-    is an event E with P(E) ≤ e^ε P'(E) + δ in both directions, so that ε ≥ log((P(E) − δ)/P'(E)); this is the largest
-    such number. By the lemma of Neyman and Pearson no other test on the sum does better. The noise multiplier plays no
-    part in it.
+    The test sums the sizes over all rounds: binomial of T·M trials with the client, of T·(M − 1) without. Each
+    threshold is an event E with P(E) ≤ e^ε P'(E) + δ in both directions, so that ε ≥ log((P(E) − δ)/P'(E)); this is
+    the largest such number. The likelihood ratio rises with the sum, so that no other test on it does better. The
+    noise multiplier plays no part in it.
 
     Args:
         clients: M ≥ 2, the client in question included.

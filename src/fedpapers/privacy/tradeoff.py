@@ -14,7 +14,7 @@ from scipy import optimize, special, stats
 
 from fedpapers.privacy.accounting import FloatArray
 
-EPSILONS: FloatArray = np.concatenate([[0.0], np.geomspace(1e-5, 700, 3000)])
+EPSILONS: FloatArray = np.concatenate([[0.0], np.geomspace(1e-5, 700, 1200)])
 """The ε at which δ(ε) is asked for: fewer of them only lower a curve."""
 
 _MOST_ROUNDS = 10**6
@@ -38,7 +38,9 @@ def tradeoff(epsilons: FloatArray, deltas: FloatArray, type_1: FloatArray) -> Fl
 
 
 def gaussian_tradeoff(mu: float, type_1: FloatArray) -> FloatArray:
-    """G_μ(a) = Φ(Φ⁻¹(1 − a) − μ), the curve of two normal laws μ standard deviations apart."""
+    """G_μ(a) = Φ(Φ⁻¹(1 − a) − μ), the curve of two normal laws μ ≥ 0 standard deviations apart; 0 for infinite μ."""
+    if math.isinf(mu):
+        return np.zeros(len(type_1))
     return np.asarray(special.ndtr(special.ndtri(1 - type_1) - mu))
 
 
