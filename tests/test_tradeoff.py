@@ -93,7 +93,7 @@ def test_deltas_are_those_of_dp_accounting(sigma, q, rounds):
     assert found == pytest.approx(exact, rel=1e-3, abs=1e-12)  # its grid may be coarser
     assert (found >= exact * (1 - 1e-9)).all()
     at = epsilon(sampled_gaussian(sigma, q, rounds), DELTA, "pld").value
-    assert certified_deltas(sampled_gaussian(sigma, q, rounds), np.array([at]))[0] == pytest.approx(DELTA, rel=1e-3)
+    assert certified_deltas(sampled_gaussian(sigma, q, rounds), np.array([at]))[0] == pytest.approx(DELTA, rel=5e-3)
 
 
 def test_rdp_stands_in_where_pld_would_take_too_long():
