@@ -37,6 +37,7 @@ localrules:
     all,
     dpogl,
     leakage,
+    dpfedmtl_results,
 
 
 include: "rules/data.smk"
@@ -44,6 +45,7 @@ include: "rules/training.smk"
 include: "rules/results.smk"
 include: "rules/leakage.smk"
 include: "rules/dpogl.smk"
+include: "rules/dpfedmtl_results.smk"
 
 
 rule all:

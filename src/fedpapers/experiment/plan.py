@@ -159,6 +159,23 @@ class Plan:
         """The accountants of a paper's tables; the first one's ε is on its figures' axes."""
         return list(self.config.papers.with_runs[wildcards.paper].accountants)
 
+    def partitions(self, wildcards: Any) -> list[dict[str, str]]:
+        """Each data set of a paper, and the folder of its first run's partition, for scripts."""
+        first = {run.parameters.dataset: run for run in reversed(self.tables[wildcards.paper])}
+        names = dict.fromkeys(planned.parameters.dataset for planned in self.tables[wildcards.paper])
+        return [{"dataset": name, "folder": str(_partition_file(first[name]).parent)} for name in names]
+
+    def partition_tables(self, wildcards: Any) -> list[str]:
+        """The files that say what the clients of these partitions hold."""
+        folders = [Path(one["folder"]) for one in self.partitions(wildcards)]
+        return [str(folder / file) for folder in folders for file in ("histogram.csv", "about.json")]
+
+    def noise_settings(self, wildcards: Any) -> list[dict[str, Any]]:
+        """Where a paper's runs use which noise: data set, sampling rate, rounds, noise multiplier; each once."""
+        keys = ("dataset", "sampling_rate", "rounds", "noise_multiplier")
+        settings = [{key: getattr(planned.parameters, key) for key in keys} for planned in self.tables[wildcards.paper]]
+        return [one for k, one in enumerate(settings) if None not in one.values() and one not in settings[:k]]
+
     def first_partition(self, wildcards: Any) -> dict[str, str]:
         """The partition of a paper's first run, which stands for all in a picture."""
         file = _partition_file(self.tables[wildcards.paper][0])

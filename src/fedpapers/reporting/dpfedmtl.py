@@ -41,6 +41,12 @@ def count_clients(partitions: Iterable[Mapping[str, str]]) -> pd.DataFrame:
     return pd.DataFrame([_counts(one["dataset"], Path(one["folder"])) for one in partitions])
 
 
+def read_names(path: str) -> dict[str, str]:
+    """Data set -> how it is called, from the file that `count_clients` fills."""
+    counts = pd.read_csv(path)
+    return dict(zip(counts["dataset"], counts["data"], strict=True))
+
+
 def clients_table(counts: pd.DataFrame) -> pd.DataFrame:
     """Table 1: ours, then what LEAF says of the real data.
 
