@@ -33,6 +33,7 @@ def test_forced_epsilon_follows_from_two_probabilities():
     sizes = np.arange(threshold, threshold + 2000)
     likely = stats.binom.pmf(sizes, with_client, RATE).sum()
     unlikely = stats.binom.pmf(sizes, without, RATE).sum()
+    assert (likely, unlikely) == pytest.approx((1.38e-4, 3.88e-5), rel=5e-3)  # as docs/noise-placement.md has them
     assert likely > math.exp(0.18) * unlikely + DELTA  # already breaks what is claimed
     best = cohort_size_epsilon(CLIENTS, RATE, ROUNDS, DELTA)
     assert best == pytest.approx(math.log((likely - DELTA) / unlikely), rel=1e-6)

@@ -161,9 +161,15 @@ class Plan:
 
     def partitions(self, wildcards: Any) -> list[dict[str, str]]:
         """Each data set of a paper, and the folder of its first run's partition, for scripts."""
-        first = {run.parameters.dataset: run for run in reversed(self.tables[wildcards.paper])}
-        names = dict.fromkeys(planned.parameters.dataset for planned in self.tables[wildcards.paper])
-        return [{"dataset": name, "folder": str(_partition_file(first[name]).parent)} for name in names]
+        first: dict[str, PlannedRun] = {}
+        for planned in self.tables[wildcards.paper]:
+            first.setdefault(planned.parameters.dataset, planned)
+        return [{"dataset": name, "folder": self.partition_folder(planned)} for name, planned in first.items()]
+
+    @staticmethod
+    def partition_folder(planned: PlannedRun) -> str:
+        """Where the partition of a run lies."""
+        return str(_partition_file(planned).parent)
 
     def partition_tables(self, wildcards: Any) -> list[str]:
         """The files that say what the clients of these partitions hold."""
