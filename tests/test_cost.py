@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from fedpapers import cli
 from fedpapers.errors import InputError
+from fedpapers.experiment import cost
 from fedpapers.experiment.config import read_config
 from fedpapers.experiment.cost import COMPARED, Clients, Timing, cost_report, format_cost, timing
 from fedpapers.experiment.plan import Plan
@@ -63,6 +66,12 @@ def test_a_kind_of_run_is_timed(make_run, algorithm):
     measured = timing(run, Clients(100, 20))
     assert 0 < measured.round < 5
     assert 0 < measured.evaluation < 60
+
+
+def test_command_line(plan, monkeypatch, capsys):
+    monkeypatch.setattr(cost, "timing", lambda run, clients: Timing(2.0, 10.0))
+    cli.app(["config", "cost", str(ROOT / "config.yaml"), "--json"], standalone_mode=False)
+    assert json.loads(capsys.readouterr().out)["tables"][0]["core_hours"] == pytest.approx(39 * 130 / 3600)
 
 
 def test_settings_agree_with_what_is_shown():

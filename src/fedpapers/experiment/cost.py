@@ -111,7 +111,7 @@ def format_cost(report: Mapping[str, Any]) -> str:
         f" {k['seconds_per_evaluation']:12.3g} {k['core_hours']:11.3g}"
         for k in report["kinds"]
     ]
-    lines.append("processor time of this machine, one thread; of all runs from their start, without the start of each job")
+    lines.append("processor time of this machine, one thread; all runs from their start, without that of the jobs")
     return "\n".join(lines)
 
 
