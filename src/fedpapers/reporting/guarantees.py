@@ -92,7 +92,7 @@ def plot_tradeoff(curves: pd.DataFrame, names: Mapping[str, str]) -> Figure:
             axes.set(title=title, xlim=(0, 1), ylim=(0, 1), aspect="equal")
             axes.title.set_size(9)
         name = _data(str(setting), str(dataset), names)
-        line[0].set_ylabel(f"{name}\n({_SETTINGS[str(setting)]} q = {rate:.3g}, T = {rounds})\ntype II error")
+        line[0].set_ylabel(f"{name}\n({_SETTINGS[str(setting)]}: q = {rate:.3g}, T = {rounds})\ntype II error")
     for axes in grid[-1]:
         axes.set_xlabel("type I error")
     handles = {label: h for axes in grid.flat for h, label in zip(*axes.get_legend_handles_labels(), strict=True)}
