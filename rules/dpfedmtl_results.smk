@@ -42,6 +42,8 @@ rule count_clients:
 
 
 rule certify:
+    input:
+        "results/{paper}/clients.csv",
     output:
         epsilons="results/{paper}/epsilons.csv",
         curves="results/{paper}/tradeoff.csv",

@@ -5,13 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from fedpapers.experiment.guarantees import CURVES, EPSILONS, PAPER, Setting, curves, epsilons
+from fedpapers.experiment.guarantees import CURVES, EPSILONS, PAPER, curves, epsilons, settings_of_runs
 from fedpapers.files import write_text
 
 if TYPE_CHECKING:
     snakemake: Any
 
-settings = [*PAPER, *(Setting("ours", **one) for one in snakemake.params.settings)]
+counts = pd.read_csv(snakemake.input[0])
+clients = dict(zip(counts["dataset"], counts["clients"].tolist(), strict=True))
+settings = [*PAPER, *settings_of_runs(snakemake.params.settings, clients)]
 for columns, rows, path in (
     (EPSILONS, epsilons(settings, snakemake.params.delta), snakemake.output.epsilons),
     (CURVES, curves(settings), snakemake.output.curves),

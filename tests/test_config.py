@@ -566,10 +566,10 @@ def test_more_rounds_only_add_segments(plan):
         assert longer.training_input(where) == plan.training_input(where)
 
 
-def test_settings_of_noise_stand_once_each(plan):
-    settings = plan.noise_settings(SimpleNamespace(paper="dpogl"))
+def test_settings_of_noise_stand_once_each():
+    settings = Plan(load_config(BASE)).noise_settings(SimpleNamespace(paper="dpogl"))
     assert [one.pop("noise_multiplier") for one in settings] == [0.25, 0.5, 1.0]
-    assert settings == [{"dataset": "mnist", "sampling_rate": 0.25, "rounds": 45}] * 3
+    assert settings == [{"dataset": "mnist", "sampling_rate": 0.25, "rounds": 30}] * 3
 
 
 def test_each_data_set_has_one_partition_for_its_counts(plan):

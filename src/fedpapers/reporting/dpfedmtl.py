@@ -24,11 +24,13 @@ METHODS = {"local": "Local", "fedavg": "FedAvg", "fedmtl": "FedMTL", "dpfedavg":
 TWINS = {"dpfedavg": "fedavg", "dpfedmtl": "fedmtl"}
 """Private method -> the same without clipping and noise."""
 
+_OPTIONAL = ("noise_multiplier", "sampling_rate", "accuracy_unpersonalised")
 _NOT_RUN = "not run"
 _NONE = "–"
 _SAME = {"run", "grid", "title", "seed", "accuracy", "accuracy_by_sample", "accuracy_unpersonalised", "loss",
-         "constant_accuracy"}  # fmt: skip
+         "constant_accuracy", "clients"}  # fmt: skip
 _SETTING = ["dataset", "algorithm", "noise_multiplier"]
+_PERSONAL = {"fedmtl", "dpfedmtl"}
 _FAMILY = {"local": "local", "fedavg": "one model", "dpfedavg": "one model"}
 
 
@@ -66,7 +68,9 @@ def read_results(path: str) -> pd.DataFrame:
     Columns that not all configurations have are there, empty.
     """
     frame = pd.read_csv(path, keep_default_na=False, na_values=[""])
-    frame = frame.reindex(columns=list(dict.fromkeys([*frame.columns, "noise_multiplier", "accuracy_unpersonalised"])))
+    frame = frame.reindex(
+        columns=list(dict.fromkeys([*frame.columns, "noise_multiplier", "sampling_rate", "accuracy_unpersonalised"]))
+    )
     parts = [part.assign(variant=_variant(part)) for _, part in frame.groupby(_SETTING, sort=False, dropna=False)]
     return pd.concat(parts).sort_index()
 
@@ -168,7 +172,7 @@ def methods_table(results: Results) -> pd.DataFrame:
                         "Method": f"{title}{variant}",
                         "σ": _NONE if own_sigma is None else f"{own_sigma:g}",
                         "Accuracy (%)": _cell(own["accuracy"], _NOT_RUN),
-                        "Without personalisation (%)": _cell(own["accuracy_unpersonalised"], _NONE),
+                        "Without personalisation (%)": _without_personalisation(algorithm, own),
                         "Seeds": str(len(own)),
                         "Published, on the real data (%)": shown.published(algorithm, own_sigma),
                     }
@@ -207,7 +211,10 @@ def noise_table(results: Results) -> pd.DataFrame:
 
 
 def plot_convergence(results: Results, history: pd.DataFrame, scale: str) -> Figure:
-    """Figure 4: accuracy against rounds, a panel for each data set, mean and ± one sd over seeds."""
+    """Figure 4: accuracy against rounds, a panel for each data set, mean and ± one sd over seeds.
+
+    Local stands where the average client of the others has taken as many steps.
+    """
     colours = palette(["one model", "private layers", "local"])
     datasets = results.datasets
     figure, grid = plt.subplots(
@@ -218,7 +225,10 @@ def plot_convergence(results: Results, history: pd.DataFrame, scale: str) -> Fig
         for algorithm, title in METHODS.items():
             for variant, own in _variants(results.of(dataset, algorithm, sigma)):
                 colour = colours[_FAMILY.get(algorithm, "private layers")]
-                _line(axes, history[history["run"].isin(own["run"])], algorithm, f"{title}{variant}", colour)
+                curves = history[history["run"].isin(own["run"])]
+                if algorithm == "local":
+                    curves = curves.assign(round=curves["round"] * _local_rounds(results, dataset))
+                _line(axes, curves, algorithm, f"{title}{variant}", colour)
         noise = "" if sigma is None else f", σ = {sigma:g}"
         axes.set(title=f"{results.shown(dataset).name}{noise}", xlabel="round", ylim=(0, 1))
         axes.yaxis.set_major_formatter(PercentFormatter(1))
@@ -286,6 +296,16 @@ def _variants(own: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
 def _cell(values: pd.Series[float], missing: str) -> str:
     known = values.dropna()
     return mean_and_sd(known) if len(known) else missing
+
+
+def _without_personalisation(algorithm: str, own: pd.DataFrame) -> str:
+    return _cell(own["accuracy_unpersonalised"], _NONE) if algorithm in _PERSONAL else _NONE
+
+
+def _local_rounds(results: Results, dataset: str) -> float:
+    """Rounds in which the others' average client takes as many steps as a client of Local in one round: 1/q."""
+    rates = results.runs.loc[results.runs["dataset"] == dataset, "sampling_rate"].dropna()
+    return 1 / float(rates.mean()) if len(rates) else 1.0
 
 
 def _line(axes: Axes, own: pd.DataFrame, algorithm: str, label: str, colour: Sequence[float]) -> None:
