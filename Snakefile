@@ -38,6 +38,7 @@ localrules:
     dpogl,
     leakage,
     relay,
+    dpfedmtl_results,
 
 
 include: "rules/data.smk"
@@ -46,6 +47,7 @@ include: "rules/results.smk"
 include: "rules/leakage.smk"
 include: "rules/dpogl.smk"
 include: "rules/relay.smk"
+include: "rules/dpfedmtl_results.smk"
 
 
 rule all:

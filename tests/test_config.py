@@ -572,6 +572,21 @@ def test_more_rounds_only_add_segments(plan):
         assert longer.training_input(where) == plan.training_input(where)
 
 
+def test_settings_of_noise_stand_once_each():
+    settings = Plan(load_config(BASE)).noise_settings(SimpleNamespace(paper="dpogl"))
+    assert [one.pop("noise_multiplier") for one in settings] == [0.25, 0.5, 1.0]
+    assert settings == [{"dataset": "mnist", "sampling_rate": 0.25, "rounds": 30}] * 3
+
+
+def test_each_data_set_has_one_partition_for_its_counts(plan):
+    where = SimpleNamespace(paper="dpogl")
+    (one,) = plan.partitions(where)
+    first = plan.tables["dpogl"][0]
+    assert one == {"dataset": "mnist", "folder": plan.partition_folder(first)}
+    assert plan.partition_tables(where) == [f"{one['folder']}/histogram.csv", f"{one['folder']}/about.json"]
+    assert set(plan.partition_tables(where)) >= {plan.first_partition(where)["histogram"]}
+
+
 def test_or_exit_prints_one_line():
     with pytest.raises(SystemExit) as caught:
         Plan.or_exit(changed({"scale": "big"}), ["config.yaml"])

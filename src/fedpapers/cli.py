@@ -156,6 +156,20 @@ def config_check(
     _print({"runs": runs}, f"runs: {', '.join(f'{paper} {count}' for paper, count in runs.items())}", as_json)
 
 
+@config.command("cost")
+def config_cost(
+    files: Annotated[list[Path] | None, typer.Argument(help="Files; later ones go before. [config.yaml]")] = None,
+    as_json: Json = False,
+) -> None:
+    """Expected core-hours of a configuration's runs by table, from a short timing of each kind of run here."""
+    from fedpapers.experiment.config import read_config
+    from fedpapers.experiment.cost import cost_report, format_cost
+    from fedpapers.experiment.plan import Plan
+
+    report = cost_report(Plan(read_config(files or [Path("config.yaml")])))
+    _print(report, format_cost(report), as_json)
+
+
 @config.command("reference")
 def config_reference() -> None:
     """Write the JSON schema and the page of all keys, in a checkout."""

@@ -161,6 +161,32 @@ class Plan:
         """The accountants of a paper's tables; the first one's ε is on its figures' axes."""
         return list(self.config.papers.with_runs[wildcards.paper].accountants)
 
+    def partitions(self, wildcards: Any) -> list[dict[str, str]]:
+        """Each data set of a paper, and the folder of its first run's partition, for scripts."""
+        first: dict[str, PlannedRun] = {}
+        for planned in self.tables[wildcards.paper]:
+            first.setdefault(planned.parameters.dataset, planned)
+        return [{"dataset": name, "folder": self.partition_folder(planned)} for name, planned in first.items()]
+
+    @staticmethod
+    def partition_folder(planned: PlannedRun) -> str:
+        """Where the partition of a run lies."""
+        return str(_partition_file(planned).parent)
+
+    def partition_tables(self, wildcards: Any) -> list[str]:
+        """The files that say what the clients of these partitions hold."""
+        folders = [Path(one["folder"]) for one in self.partitions(wildcards)]
+        return [str(folder / file) for folder in folders for file in ("histogram.csv", "about.json")]
+
+    def noise_settings(self, wildcards: Any) -> list[dict[str, Any]]:
+        """Where a paper's runs use which noise, each once: data set, sampling rate or cohort size, rounds, σ."""
+        keys = ("dataset", "sampling_rate", "cohort_size", "rounds", "noise_multiplier")
+        all_given = [
+            {key: value for key in keys if (value := getattr(planned.parameters, key, None)) is not None}
+            for planned in self.tables[wildcards.paper]
+        ]
+        return [one for k, one in enumerate(all_given) if "noise_multiplier" in one and one not in all_given[:k]]
+
     def first_partition(self, wildcards: Any) -> dict[str, str]:
         """The partition of a paper's first run, which stands for all in a picture."""
         file = _partition_file(self.tables[wildcards.paper][0])

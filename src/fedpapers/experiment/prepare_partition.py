@@ -28,8 +28,8 @@ def prepare_partition(recipe: PartitionRecipe, dataset_folder: Path, folder: Pat
     made = make_partition(recipe, dataset)
     made.write(folder, recipe.noted(), dataset.labels)
     groups = recipe.structure.build().members if recipe.structure else {}
-    about = {"data": dataset.about["name"], "classes": dataset.about["classes"], "groups": groups}
-    write_json(folder / "about.json", about)
+    about = {key: dataset.about[key] for key in ("generated", "classes")}
+    write_json(folder / "about.json", {"data": dataset.about["name"], **about, "groups": groups})
 
 
 def make_partition(recipe: PartitionRecipe, dataset: Dataset) -> Partition:

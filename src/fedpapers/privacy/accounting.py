@@ -28,6 +28,7 @@ from fedpapers.errors import InputError, nearest
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
+    from dp_accounting.pld import PLDAccountant
 
 UNIT = "client"
 RELATION = "add-or-remove-one"
@@ -46,7 +47,9 @@ _SMALLER_ORDERS = [1 + 0.1 * 2 ** (-k / 2) for k in range(1, 41)]  # down to 1 +
 # Below this δ the rounding errors of the Fourier transforms in PLD and PRV can exceed what their pessimism adds:
 # measured against the closed form at q ≈ 1, PLD is 6e-5 too low at 1e-11.
 _SMALLEST_FOURIER_DELTA = 1e-10
+_PLD_SPACING = 1e-4  # dp-accounting's default, in nats
 _MOST_PLD_POINTS = 2e7  # about 15 s and 1 GiB
+_MOST_CURVE_POINTS = 3e5  # dp-accounting reads off a whole curve in a loop over all points: about 1 s
 _MOST_PRV_POINTS = 5e6  # about 5 s and 1 GiB
 _LARGEST_PRV_LOSS = 700  # Opacus takes exp of the privacy loss
 _LARGEST_PRV_NOISE = 1000  # above it, the series of Opacus needs minutes for q near 1/2
@@ -121,6 +124,37 @@ def rdp_epsilon(ledger: Iterable[Release], delta: float) -> Epsilon:
 def all_epsilons(event: DpEvent, delta: float, accountants: Iterable[str] | None = None) -> dict[str, Epsilon]:
     """`epsilon` by each of `accountants` (all four if None), in their order."""
     return {name: epsilon(event, delta, name) for name in (ACCOUNTANTS if accountants is None else accountants)}
+
+
+def certified_deltas(event: DpEvent, epsilons: FloatArray) -> FloatArray:
+    """An upper bound on δ(ε), the hockey-stick divergence in the worse direction, at each ε.
+
+    By PLD, on a coarser grid than in `epsilon` where that needs many points; where PLD cannot answer, by RDP as in
+    `epsilon_at_orders`. Errors as for `epsilon`.
+
+    Args:
+        event: Releases; for a known cohort `tradeoff.known_cohort_deltas` is exact.
+        epsilons: ε ≥ 0, ascending, shape (points,).
+    """
+    ledger = releases(event)
+    if not ledger:
+        return np.zeros(len(epsilons))
+    if any(release.noise_multiplier == 0 for release in ledger):
+        return np.ones(len(epsilons))
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            _check_fourier_use(ledger, 1.0)
+            spacing = _PLD_SPACING * max(1.0, _pld_points(ledger) / _MOST_CURVE_POINTS)
+            return np.asarray(_composed(ledger, spacing).get_delta(epsilons), dtype=np.float64)
+        except (_FailedError, ArithmeticError, RuntimeError, ValueError, MemoryError):
+            return _rdp_deltas(ledger, epsilons)
+
+
+def _rdp_deltas(ledger: tuple[Release, ...], epsilons: FloatArray) -> FloatArray:
+    orders = np.concatenate([_SMALLER_ORDERS, BASE_ORDERS])
+    exponents = (orders - 1) * (_total_rdp(ledger, orders) - epsilons[:, None] + np.log1p(-1 / orders))
+    return np.asarray(np.exp(np.minimum((exponents - np.log(orders)).min(axis=1), 0.0)))
 
 
 def releases(event: DpEvent) -> tuple[Release, ...]:
@@ -327,20 +361,25 @@ def _or_rdp(
 
 def _pld_value(ledger: tuple[Release, ...], delta: float) -> float:
     """The pessimistic estimate of dp-accounting at its defaults."""
+    _check_fourier_use(ledger, delta)
+    _check_points(_pld_points(ledger), _MOST_PLD_POINTS)
+    return float(_composed(ledger, _PLD_SPACING).get_epsilon(delta))
+
+
+def _composed(ledger: tuple[Release, ...], spacing: float) -> PLDAccountant:
+    """dp-accounting's accountant, with the ledger composed on a grid of privacy losses."""
     import dp_accounting
     from dp_accounting.pld import PLDAccountant
 
-    _check_fourier_use(ledger, delta)
-    _check_points(_pld_points(ledger), _MOST_PLD_POINTS)
     steps = sum(release.times for release in ledger if release.sampling_rate < 1)
     if steps > _MOST_PLD_STEPS:
         raise _FailedError(f"{steps} sampled releases, more than {_MOST_PLD_STEPS:.0e}, may take it minutes")
-    accountant = PLDAccountant()
+    accountant = PLDAccountant(value_discretization_interval=spacing)
     for q, sigma, times, _ in ledger:
         gaussian = dp_accounting.GaussianDpEvent(sigma)
         # Without sampling, a Gaussian event composes in closed form instead of by a Fourier transform.
         accountant.compose(gaussian if q == 1 else dp_accounting.PoissonSampledDpEvent(q, gaussian), times)
-    return float(accountant.get_epsilon(delta))
+    return accountant
 
 
 def _pld_points(ledger: Sequence[Release]) -> float:
@@ -359,10 +398,9 @@ def _pld_points_of(release: Release) -> float:
     bound of `dp_accounting.pld.common.compute_self_convolve_bounds`, whose moments are those of RDP.
     """
     q, sigma, times, _ = release
-    spacing = 1e-4
     if q == 1:
         sigma = sigma / math.sqrt(times)
-        return 2 * 2 * (0.5 / sigma + 10) / sigma / spacing
+        return 2 * 2 * (0.5 / sigma + 10) / sigma / _PLD_SPACING
     inside, outside = math.log(q), math.log1p(-q)
     widest = (0.5 / sigma + 10) / sigma
     span = float(np.logaddexp(outside, inside + widest) - np.logaddexp(outside, inside - widest))
@@ -372,7 +410,7 @@ def _pld_points_of(release: Release) -> float:
     long_side = min(float(np.min((times * moments + tail) / exponents)), times * span)
     without_drift = tail * max(1.0, span / 20)
     short_side = min(without_drift, -times * outside)  # a client's absence reveals at most −log(1 − q) each time
-    return (2 * span + long_side + min(long_side, without_drift) + 2 * short_side) / spacing
+    return (2 * span + long_side + min(long_side, without_drift) + 2 * short_side) / _PLD_SPACING
 
 
 def _prv_value(ledger: tuple[Release, ...], delta: float) -> float:

@@ -63,8 +63,8 @@ def shown(value: object) -> str:
 
 
 def shown_epsilon(value: float) -> str:
-    """ε as it is shown: three figures, `inf` for no guarantee at all."""
-    return "inf" if math.isinf(value) else "0" if value == 0 else f"{value:.3g}"
+    """ε as it is shown: three figures or more, `inf` for no guarantee at all."""
+    return "inf" if math.isinf(value) else "0" if value == 0 else f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 
 
 def _latex(frame: pd.DataFrame) -> str:

@@ -1,0 +1,12 @@
+"""What the clients of each data set hold."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fedpapers.files import write_text
+from fedpapers.reporting.dpfedmtl import count_clients
+
+if TYPE_CHECKING:
+    snakemake: Any
+
+write_text(Path(snakemake.output[0]), count_clients(snakemake.params.partitions).to_csv(index=False))

@@ -1,0 +1,272 @@
+"""The claims of DPFedMTL (arXiv 2011.07179), each decided from our own numbers by a rule that stands beside them.
+
+Differences of accuracy are paired by seed and given in points, mean ± standard error. A comparison counts only if its
+mean difference is more than two standard errors away from what it is compared with, so at least two seeds are needed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from fedpapers.reporting.dpfedmtl import METHODS, TWINS, Results
+from fedpapers.reporting.published import HEADLINE, REAL, of_paper
+from fedpapers.reporting.verdicts import Outcome, Verdict, holds_in
+
+_MARGIN = 5.0  # points: "by a large margin"
+_LARGE = 0.65  # σ from which that is asked
+_STEEP = 10.0  # points: "falls steeply"
+_LITTLE = 0.5  # share of the other's fall: "falls little"
+_REACHED = 0.95  # share of the slower method's last accuracy that counts as converged
+_WELL = 0.5  # ε at δ = 1e-5: "protects well" is the strongest level that the paper sets out from
+_SURE = 2.0  # standard errors
+_ABSENT = "no runs"
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A difference of two accuracies, paired by seed.
+
+    Attributes:
+        points: Mean, in percentage points.
+        error: Its standard error; not a number for a single seed.
+        seeds: How many both have.
+    """
+
+    points: float
+    error: float
+    seeds: int
+
+    @classmethod
+    def of(cls, higher: pd.Series[float], lower: pd.Series[float]) -> Gap:
+        """`higher` less `lower`, two series of accuracies by seed."""
+        difference = 100 * (higher - lower).dropna()
+        count = len(difference)
+        error = difference.std(ddof=1) / math.sqrt(count) if count > 1 else math.nan
+        return cls(float(difference.mean()) if count else math.nan, float(error), count)
+
+    def exceeds(self, least: float) -> bool | None:
+        """Whether it is above `least`; None if that is not sure."""
+        if self.seeds < 2 or abs(self.points - least) <= _SURE * self.error:
+            return None
+        return self.points > least
+
+    def __str__(self) -> str:
+        if not self.seeds:
+            return _ABSENT
+        return f"{self.points:+.1f}" + (f" ± {self.error:.1f}" if self.seeds > 1 else " (one seed)")
+
+
+def claims(results: Results, history: pd.DataFrame, epsilons: pd.DataFrame) -> list[Verdict]:
+    """A verdict on each qualitative claim of the paper.
+
+    Args:
+        results: All runs.
+        history: One row an evaluation of a run.
+        epsilons: The tidy table of ε.
+    """
+    return [
+        _multi_task_is_best(results),
+        _multi_task_gains_most_on_femnist(results),
+        _noise_costs_accuracy(results),
+        _margin_between_private_methods(results),
+        _fall_between_large_noises(results),
+        _fall_over_all_noises(results),
+        *_converge_faster(results, history),
+        *_protects(epsilons),
+    ]
+
+
+def decided(cases: Sequence[bool | None]) -> Outcome:
+    """The outcome of a claim over several cases, of which some may be unsure or missing (None)."""
+    sure = [case for case in cases if case is not None]
+    if len(sure) < len(cases) and len(set(sure)) < 2:
+        return "not decided"
+    return holds_in(sum(sure), len(sure))
+
+
+def _multi_task_is_best(results: Results) -> Verdict:
+    gaps = {
+        f"{results.shown(dataset).name}, FedMTL − {METHODS[other]}": Gap.of(
+            results.accuracy(dataset, "fedmtl"), results.accuracy(dataset, other)
+        )
+        for dataset in results.datasets
+        for other in ("local", "fedavg")
+    }
+    rule = "Rule: every difference is above 0."
+    return _verdict("Without noise, FedMTL is more accurate than Local and than FedAvg.", gaps, 0, rule)
+
+
+def _multi_task_gains_most_on_femnist(results: Results) -> Verdict:
+    gains = {dataset: _gain(results, dataset) for dataset in results.datasets}
+    of_key = {of_paper(dataset): gain for dataset, gain in gains.items()}
+    difference = _difference(of_key.get("femnist"), of_key.get("celeba"))
+    evidence = [f"{results.shown(dataset).name}: {gain}" for dataset, gain in gains.items()]
+    rule = "Gain: FedMTL less the better of Local and FedAvg. Rule: the gain on FEMNIST less that on CelebA is above 0"
+    return Verdict(
+        "FedMTL gains most on FEMNIST.",
+        decided([difference.exceeds(0) if difference else None]),
+        f"{_joined(evidence)}. {rule}{f'; it is {difference}' if difference else ''}.",
+    )
+
+
+def _noise_costs_accuracy(results: Results) -> Verdict:
+    gaps = {
+        f"{results.shown(dataset).name}, {METHODS[private]}, σ = {sigma:g}": Gap.of(
+            results.accuracy(dataset, twin), results.accuracy(dataset, private, sigma)
+        )
+        for dataset in results.datasets
+        for private, twin in TWINS.items()
+        for sigma in results.sigmas(dataset)
+    }
+    rule = "Points lost against the same method without noise. Rule: every one is above 0."
+    return _verdict("Every private method loses accuracy.", gaps, 0, rule)
+
+
+def _margin_between_private_methods(results: Results) -> Verdict:
+    gaps = {
+        f"{results.shown(dataset).name}, σ = {sigma:g}": Gap.of(
+            results.accuracy(dataset, "dpfedmtl", sigma), results.accuracy(dataset, "dpfedavg", sigma)
+        )
+        for dataset in results.datasets
+        for sigma in results.sigmas(dataset)
+        if sigma >= _LARGE
+    }
+    rule = f"DPFedMTL less DPFedAvg. Rule: at least {_MARGIN:g} points at every σ ≥ {_LARGE:g}."
+    return _verdict("DPFedMTL is more accurate than DPFedAvg by a large margin.", gaps, _MARGIN, rule)
+
+
+def _fall_between_large_noises(results: Results) -> Verdict:
+    cases: list[bool | None] = []
+    evidence = []
+    for dataset in results.datasets:
+        average, multi_task = (_fall(results, dataset, name, 0.65, 9.69) for name in ("dpfedavg", "dpfedmtl"))
+        little = _falls_less(results, dataset, 0.65, 9.69, _LITTLE)
+        cases += [average.exceeds(_STEEP), little]
+        evidence.append(f"{results.shown(dataset).name}: DPFedAvg {average}, DPFedMTL {multi_task}")
+    rule = f"Rule: DPFedAvg falls by more than {_STEEP:g} points, DPFedMTL by less than {_LITTLE:g} of that."
+    claim = "From σ = 0.65 to 9.69 DPFedAvg falls steeply, DPFedMTL falls little."
+    return Verdict(claim, decided(cases), f"Points lost, {_joined(evidence)}. {rule}")
+
+
+def _fall_over_all_noises(results: Results) -> Verdict:
+    evidence = [
+        f"{results.shown(dataset).name}: DPFedAvg {_fall(results, dataset, 'dpfedavg', 0.11, 9.69)},"
+        f" DPFedMTL {_fall(results, dataset, 'dpfedmtl', 0.11, 9.69)}"
+        for dataset in results.datasets
+    ]
+    cases = [_falls_less(results, dataset, 0.11, 9.69, 1.0) for dataset in results.datasets]
+    rule = "Rule: DPFedMTL loses fewer points."
+    claim = "From σ = 0.11 to 9.69 DPFedMTL falls less than DPFedAvg."
+    return Verdict(claim, decided(cases), f"Points lost, {_joined(evidence)}. {rule}")
+
+
+def _converge_faster(results: Results, history: pd.DataFrame) -> Iterator[Verdict]:
+    for fast, slow in (("fedmtl", "fedavg"), ("dpfedmtl", "dpfedavg")):
+        cases: list[bool | None] = []
+        evidence = []
+        for dataset in results.datasets:
+            curves = {name: _mean_curve(results, history, dataset, name) for name in (fast, slow)}
+            level = _REACHED * (curves[slow].iloc[-1] if len(curves[slow]) else math.nan)
+            reached = {name: _first_round(curve, level) for name, curve in curves.items()}
+            known = all(len(curve) for curve in curves.values())
+            cases.append(reached[fast] < reached[slow] if known else None)
+            rounds = ", ".join(f"{METHODS[name]} {_shown_round(at, known)}" for name, at in reached.items())
+            evidence.append(f"{results.shown(dataset).name}: {rounds}")
+        rule = (
+            f"First evaluated round at which the mean over seeds reaches {_REACHED:.0%} of {METHODS[slow]}'s last"
+            f" accuracy. Rule: {METHODS[fast]} gets there in fewer rounds."
+        )
+        claim = f"{METHODS[fast]} converges faster than {METHODS[slow]}."
+        yield Verdict(claim, decided(cases), f"{_joined(evidence)}. {rule}")
+
+
+def _protects(epsilons: pd.DataFrame) -> Iterator[Verdict]:
+    """Two verdicts, as the answer depends on the place of the noise; the limit's numbers stand beside both."""
+    paper = epsilons[epsilons["setting"] == "paper"].set_index(["dataset", "noise_multiplier", "noise", "accountant"])
+    delta = epsilons["delta"].iloc[0]
+
+    def at(noise: str, accountant: str) -> dict[tuple[str, float], float]:
+        wanted = [("celeba", HEADLINE["celeba"]), ("femnist", 2.42), ("femnist", HEADLINE["femnist"])]
+        values = paper["epsilon"].to_dict()
+        found = {key: values.get((*key, noise, accountant), math.nan) for key in wanted}
+        return {key: float(value) for key, value in found.items()}
+
+    limit = _shown_epsilons(at("central", "gdp"))
+    for noise, accountant, where in (("central", "pld", "central noise"), ("client", "exact", "noise at each client")):
+        values = at(noise, accountant)
+        enough, too_little, needed = values.values()
+        cases = [
+            None if math.isnan(enough) else enough <= _WELL,
+            None if math.isnan(too_little + needed) else too_little > _WELL >= needed,
+        ]
+        yield Verdict(
+            f"After the whole training σ = 0.65 protects CelebA well, and FEMNIST needs 9.69 ({where}).",
+            decided(cases),
+            f"Certified ε at δ = {delta:g} in the paper's settings: {_shown_epsilons(values)}; by the limit that the"
+            f" paper uses, an approximation: {limit}. Rule: 'well' is ε ≤ {_WELL:g}; FEMNIST needs 9.69 if that holds"
+            " there and not at 2.42.",
+        )
+
+
+def _verdict(claim: str, gaps: dict[str, Gap], least: float, rule: str) -> Verdict:
+    cases = [gap.exceeds(least) for gap in gaps.values()]
+    tally = f"{cases.count(True)} of {len(cases)} hold, {cases.count(False)} do not, {cases.count(None)} are not sure"
+    evidence = _joined([f"{name}: {gap}" for name, gap in gaps.items()])
+    return Verdict(claim, decided(cases), f"{evidence}. {rule} {tally}.")
+
+
+def _gain(results: Results, dataset: str) -> Gap:
+    others = [results.accuracy(dataset, name) for name in ("local", "fedavg")]
+    if any(other.empty for other in others):
+        return Gap(math.nan, math.nan, 0)
+    best = max(others, key=lambda accuracy: float(accuracy.mean()))
+    return Gap.of(results.accuracy(dataset, "fedmtl"), best)
+
+
+def _difference(one: Gap | None, other: Gap | None) -> Gap | None:
+    """Of two gaps on different data, which share no seed's draws."""
+    if one is None or other is None or not min(one.seeds, other.seeds):
+        return None
+    return Gap(one.points - other.points, math.hypot(one.error, other.error), min(one.seeds, other.seeds))
+
+
+def _fall(results: Results, dataset: str, algorithm: str, low: float, high: float) -> Gap:
+    return Gap.of(results.accuracy(dataset, algorithm, low), results.accuracy(dataset, algorithm, high))
+
+
+def _falls_less(results: Results, dataset: str, low: float, high: float, share: float) -> bool | None:
+    """Whether DPFedMTL falls by less than a share of DPFedAvg's fall, by the difference of both, paired by seed."""
+    of = {
+        (name, sigma): results.accuracy(dataset, name, sigma)
+        for name in ("dpfedavg", "dpfedmtl")
+        for sigma in (low, high)
+    }
+    average = of["dpfedavg", low] - of["dpfedavg", high]
+    return Gap.of(share * average, of["dpfedmtl", low] - of["dpfedmtl", high]).exceeds(0)
+
+
+def _mean_curve(results: Results, history: pd.DataFrame, dataset: str, algorithm: str) -> pd.Series[float]:
+    sigma = results.headline(dataset) if algorithm in TWINS else None
+    runs = results.of(dataset, algorithm, sigma)
+    return history[history["run"].isin(runs["run"])].groupby("round")["accuracy"].mean()
+
+
+def _first_round(curve: pd.Series[float], level: float) -> float:
+    there = curve.index[curve >= level]
+    return float(there[0]) if len(there) else math.inf
+
+
+def _shown_round(at: float, known: bool) -> str:
+    return _ABSENT if not known else "never" if math.isinf(at) else f"{at:g}"
+
+
+def _shown_epsilons(values: dict[tuple[str, float], float]) -> str:
+    return ", ".join(f"{REAL[dataset]} σ = {sigma:g}: {value:.3g}" for (dataset, sigma), value in values.items())
+
+
+def _joined(evidence: Sequence[str]) -> str:
+    return "; ".join(evidence) or _ABSENT

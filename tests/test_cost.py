@@ -1,0 +1,97 @@
+"""Expected cost: exact sums from given timings, and a timing of each kind of run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fedpapers import cli
+from fedpapers.errors import InputError
+from fedpapers.experiment import cost
+from fedpapers.experiment.config import read_config
+from fedpapers.experiment.cost import COMPARED, Clients, Timing, cost_report, format_cost, timing
+from fedpapers.experiment.plan import Plan
+from fedpapers.reporting import published
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def plan(tmp_path, monkeypatch):
+    """The default configuration, where nothing has been prepared."""
+    plan = Plan(read_config([ROOT / "config.yaml"]))
+    monkeypatch.chdir(tmp_path)
+    return plan
+
+
+def seconds(plan, timing):
+    evaluations = [1 + planned.rounds // planned.run.evaluate_every for planned in plan.runs.values()]
+    return sum(planned.rounds for planned in plan.runs.values()) * timing.round + sum(evaluations) * timing.evaluation
+
+
+def test_cost_is_rounds_and_evaluations_times_their_seconds(plan):
+    asked = []
+
+    def measure(run, clients):
+        asked.append(clients)
+        return Timing(round=2.0, evaluation=10.0)
+
+    report = cost_report(plan, measure)
+    (whole,) = report["tables"]
+    assert (whole["paper"], whole["table"], whole["runs"]) == ("dpogl", "all runs", len(plan.runs))
+    assert whole["core_hours"] == pytest.approx(seconds(plan, Timing(2.0, 10.0)) / 3600)
+    assert sum(kind["core_hours"] for kind in report["kinds"]) == pytest.approx(whole["core_hours"])
+    assert len(asked) < len(plan.runs) / 3  # seeds and noise multipliers share a timing
+    assert set(asked) == {Clients(70, 60)}
+    assert "dpogl" in format_cost(report)
+
+
+def test_prepared_clients_are_counted(plan):
+    (planned, *_) = plan.tables["dpogl"]
+    folder = Path(plan.partition_folder(planned))
+    folder.mkdir(parents=True)
+    (folder / "histogram.csv").write_text("client,split,label,samples\na,train,0,7\na,test,0,2\nNA,train,0,1\n")
+    asked = set()
+    cost_report(plan, lambda run, clients: asked.add(clients) or Timing(1.0, 1.0))
+    assert Clients(2, 5) in asked
+
+
+@pytest.mark.parametrize("algorithm", ["local", "fedavg", "dpfedavg", "dpfedmtl"])
+def test_a_kind_of_run_is_timed(make_run, algorithm):
+    private = {"noise_multiplier": 1.0, "noise": "client", "clipping_norm": 0.5} if "dp" in algorithm else {
+        "noise_multiplier": None, "noise": None, "clipping_norm": None
+    }  # fmt: skip
+    run = make_run(
+        algorithm=algorithm, structure=None, partition={"scheme": "writer"}, grouping=None, interval=None, mixing=None,
+        sampling_rate=None if algorithm == "local" else 0.05,
+        private_layers="last" if "mtl" in algorithm else None, **private,
+    )  # fmt: skip
+    measured = timing(run, Clients(100, 20))
+    assert 0 < measured.round < 5
+    assert 0 <= measured.evaluation < 60  # it may be lost in the scatter of rounds
+
+
+def test_command_line(plan, monkeypatch, capsys):
+    monkeypatch.setattr(cost, "timing", lambda run, clients: Timing(2.0, 10.0))
+    cli.app(["config", "cost", str(ROOT / "config.yaml"), "--json"], standalone_mode=False)
+    assert json.loads(capsys.readouterr().out)["tables"][0]["core_hours"] == pytest.approx(
+        seconds(plan, Timing(2.0, 10.0)) / 3600
+    )
+
+
+def test_settings_agree_with_what_is_shown():
+    assert COMPARED == published.HEADLINE
+
+
+def test_clients_that_nobody_has_counted(plan):
+    (planned, *_) = plan.tables["dpogl"]
+    partition = planned.run.partition.model_copy(update={"clients": None})
+    run = planned.run.model_copy(update={"structure": None, "dataset_name": "mine", "partition": partition})
+    plan.tables["dpogl"] = [type(planned)(planned.id, planned.grid, planned.parameters, run)]
+    with pytest.raises(InputError, match=r"clients of mine are not counted yet.*snakemake"):
+        cost_report(plan, lambda *_: Timing(1, 1))
+    real = run.model_copy(update={"dataset_name": "femnist"})
+    plan.tables["dpogl"] = [type(planned)(planned.id, planned.grid, planned.parameters, real)]
+    assert cost_report(plan, lambda *_: Timing(1, 1))["kinds"][0]["clients"] == 178
