@@ -36,6 +36,7 @@ wildcard_constraints:
 localrules:
     all,
     dpogl,
+    dpfedmtl,
     leakage,
 
 
@@ -44,6 +45,7 @@ include: "rules/training.smk"
 include: "rules/results.smk"
 include: "rules/leakage.smk"
 include: "rules/dpogl.smk"
+include: "rules/dpfedmtl.smk"
 
 
 rule all:

@@ -200,9 +200,9 @@ def data_prepare(
 ) -> None:
     """Bring a data set into the form in which training reads it."""
     from fedpapers.experiment.prepare_data import prepare_data
-    from fedpapers.experiment.spec import MnistData
+    from fedpapers.experiment.spec import read_dataset_spec
 
-    prepare_data(MnistData.model_validate_json(spec), output)
+    prepare_data(read_dataset_spec(spec), output)
 
 
 @data.command("partition")

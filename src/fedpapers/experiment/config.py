@@ -25,11 +25,14 @@ from pydantic_core import CoreSchema, ErrorDetails
 
 from fedpapers.errors import InputError, nearest
 from fedpapers.experiment.spec import (
+    CelebaData,
     Count,
+    DatasetSpec,
     Described,
+    FemnistData,
     Fraction,
     Hyperparameters,
-    MnistSource,
+    MnistData,
     Name,
     PartitionSpec,
     Positive,
@@ -47,6 +50,10 @@ def _distinct(values: list[Any]) -> list[Any]:
         if values.count(value) > 1:
             raise ValueError(f"{value} stands here twice; expected each once")
     return values
+
+
+def _complete(data: MnistData | FemnistData | CelebaData) -> MnistData | FemnistData | CelebaData:
+    return data.complete()
 
 
 class RunParameters(Hyperparameters):
@@ -147,10 +154,15 @@ class DpOgl(Paper):
     leakage: LeakageStudy | None = Field(None, description="The study of leakage; left out: none.")
 
 
+class DpFedMtl(Paper):
+    """DPFedMTL (arXiv 2011.07179): shared layers with noise, a private last layer for each client."""
+
+
 class Papers(Described):
     """The papers whose results are made; one that is left out is not."""
 
     dpogl: DpOgl | None = Field(None, description="DP-OGL and DP-OGL+.")
+    dpfedmtl: DpFedMtl | None = Field(None, description="DPFedMTL.")
 
     @model_validator(mode="after")
     def _one_is_there(self) -> Papers:
@@ -176,7 +188,9 @@ class Config(Described):
     """All of `config.yaml`."""
 
     scale: Literal["tiny", "embedded", "paper"] = Field(description="Named in tables and captions.")
-    datasets: dict[Name, MnistSource] = Field(min_length=1, description="Data sets by name.")
+    datasets: dict[Name, Annotated[DatasetSpec, AfterValidator(_complete)]] = Field(
+        min_length=1, description="Data sets by name."
+    )
     partitions: dict[Name, PartitionSpec] = Field(min_length=1, description="Partitions over clients by name.")
     structures: dict[Name, StructureSpec] = Field(description="Group structures by name.")
     training: Training = Field(description="How training is run.")

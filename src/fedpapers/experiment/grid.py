@@ -13,6 +13,8 @@ from fedpapers.errors import InputError, nearest
 from fedpapers.experiment.config import Config, Paper, RunGrid, RunParameters
 from fedpapers.experiment.spec import Run, applicable, slug
 
+_EITHER = {"sampling_rate": "cohort_size", "cohort_size": "sampling_rate"}  # two ways to say the same
+
 
 @dataclass(frozen=True)
 class PlannedRun:
@@ -100,6 +102,9 @@ def _axes_of(algorithm: str, given: dict[str, list[Any]], where: _Place) -> dict
                     f"{where}: {key} does not apply to {algorithm};"
                     f" expected it in common or in a grid without {algorithm}"
                 )
+        elif key in _EITHER and given.get(_EITHER[key], [None]) != [None]:
+            if values != [None]:
+                raise InputError(f"{where}: both {key} and {_EITHER[key]} are given; expected one of them")
         elif None in values and (key in has or field.is_required()):
             raise InputError(f"{where}: {key} is missing; {algorithm} needs it, here or in common")
         else:
@@ -162,7 +167,8 @@ def _named(known: dict[str, Any], kind: str, name: str, where: _Place) -> Any:
 
 
 def _identity(parameters: RunParameters, run: Run) -> str:
-    parts = [run.algorithm, parameters.structure or parameters.partition]
+    where = [parameters.structure] if parameters.structure else [parameters.dataset, parameters.partition]
+    parts = [run.algorithm, *where]
     if run.grouping == "disjoint":
         parts.append("disjoint")
     if run.interval is not None and run.interval > 1:

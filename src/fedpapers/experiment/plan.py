@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from fedpapers.data.folders import files_in
 from fedpapers.errors import InputError
 from fedpapers.experiment.config import Config, load_config
 from fedpapers.experiment.grid import PlannedRun, run_table
@@ -74,8 +75,8 @@ class Plan:
 
     def dataset_input(self, wildcards: Any) -> list[str]:
         """The files from which a data set is made, as far as they are there."""
-        folder = self._known(self._datasets, wildcards.dataset).dataset.path
-        return [] if folder is None else sorted(str(file) for file in Path(folder).glob("*ubyte*"))
+        dataset = self._known(self._datasets, wildcards.dataset).dataset
+        return [] if dataset.path is None else [str(file) for file in files_in(Path(dataset.path), dataset.kind)]
 
     def partition(self, wildcards: Any) -> str:
         """The recipe of a partition, as JSON."""
@@ -163,6 +164,12 @@ class Plan:
         """The partition of a paper's first run, which stands for all in a picture."""
         file = _partition_file(self.tables[wildcards.paper][0])
         return {"histogram": str(file.with_name("histogram.csv")), "about": str(file.with_name("about.json"))}
+
+    def contact_sheets(self, wildcards: Any) -> list[str]:
+        """A picture of each data set of DPFedMTL's runs."""
+        datasets = dict.fromkeys(_dataset_id(planned.run) for planned in self.tables.get("dpfedmtl", ()))
+        folder = RESULTS / "dpfedmtl" / "figures"
+        return [str(folder / f"contact_sheet_{dataset}.{kind}") for dataset in datasets for kind in ("png", "pdf")]
 
     # The study of leakage, which trains nothing
 
