@@ -38,6 +38,7 @@ localrules:
     dpogl,
     dpfedmtl,
     leakage,
+    tune,
 
 
 include: "rules/data.smk"
@@ -51,4 +52,4 @@ include: "rules/dpfedmtl.smk"
 rule all:
     default_target: True
     input:
-        [getattr(rules, paper).input for paper in plan.tables],
+        [getattr(rules, paper).input for paper in plan.config.papers.with_runs],

@@ -55,12 +55,12 @@ class _Place:
 
 
 def run_table(config: Config, paper_name: str) -> list[PlannedRun]:
-    """The runs of one paper, in the order of the configuration.
+    """The runs of one paper, or of its search of hyper-parameters, in the order of the configuration.
 
     Raises:
         InputError: A run lacks a value, has one that does not apply, or stands in the table twice.
     """
-    paper = config.papers.with_runs[paper_name]
+    paper = (config.papers.with_runs | config.papers.searches)[paper_name]
     table: dict[str, PlannedRun] = {}
     for name, grid in paper.runs.items():
         where = _Place(f"{config.source}: papers.{paper_name}", name, grid.axes().keys())

@@ -28,14 +28,14 @@ class Plan:
 
     Attributes:
         config: The checked configuration.
-        tables: Paper -> its runs.
+        tables: Paper -> its runs; searches of hyper-parameters stand here too.
         runs: Run id -> the run; those that two papers share stand here once.
     """
 
     def __init__(self, config: Config) -> None:
         self.config = config
         self.tables: dict[str, list[PlannedRun]] = {
-            paper: run_table(config, paper) for paper in config.papers.with_runs
+            paper: run_table(config, paper) for paper in (*config.papers.with_runs, *config.papers.searches)
         }
         for planned in itertools.chain(*self.tables.values()):
             _check_segments(planned, len(self._ends(planned)))

@@ -292,7 +292,7 @@ class Hyperparameters(Described):
     algorithm: Literal[
         "local", "fedavg", "dpfedavg", "fedmtl", "dpfedmtl", "ogl", "dp-ogl", "dp-ogl-plus", "dp-ogl-local"
     ] = Field(description="Which algorithm trains.")
-    model: Literal["mnist-cnn", "linear", "femnist-cnn", "femnist-cnn-small", "celeba-cnn"] = Field(
+    model: Literal["mnist-cnn", "linear", "femnist-cnn", "celeba-cnn", "celeba-cnn-small"] = Field(
         description="Which network."
     )
     local_steps: Count = Field(description="L: mini-batch steps of a client in a round.")
