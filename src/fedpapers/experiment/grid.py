@@ -90,14 +90,15 @@ def _expand(config: Config, paper: Paper, grid: RunGrid, where: _Place) -> Itera
 def _axes_of(algorithm: str, given: dict[str, list[Any]], where: _Place) -> dict[str, list[Any]]:
     """The values of each key that an algorithm has.
 
-    A value from `common` that does not apply is left out; one that the grid itself gives is a mistake.
+    A value that does not apply is left out; one that the grid itself gives for none of its algorithms is a mistake.
     """
     axes = {"algorithm": [algorithm]}
     has = applicable(algorithm)
+    others = [applicable(other) for other in given["algorithm"]]
     for key, field in RunParameters.model_fields.items():
         values = given.get(key, [None])
         if not has.get(key, True):
-            if key in where.own and values != [None]:
+            if key in where.own and values != [None] and not any(other[key] for other in others):
                 raise InputError(
                     f"{where}: {key} does not apply to {algorithm};"
                     f" expected it in common or in a grid without {algorithm}"

@@ -16,6 +16,7 @@ from fedpapers.data.folders import files_in
 from fedpapers.errors import InputError
 from fedpapers.experiment.config import Config, load_config
 from fedpapers.experiment.grid import PlannedRun, run_table
+from fedpapers.experiment.prepare_data import code_of
 from fedpapers.experiment.spec import Run, slug
 from fedpapers.files import read_yaml
 
@@ -72,6 +73,10 @@ class Plan:
         """The description of a data set, as JSON."""
         run: Run = self._known(self._datasets, wildcards.dataset)
         return run.dataset.model_dump_json(exclude_none=True)
+
+    def dataset_code(self, wildcards: Any) -> str:
+        """The fingerprint of the code that prepares a data set."""
+        return code_of(self._known(self._datasets, wildcards.dataset).dataset)
 
     def dataset_input(self, wildcards: Any) -> list[str]:
         """The files from which a data set is made, as far as they are there."""
