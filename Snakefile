@@ -36,9 +36,11 @@ wildcard_constraints:
 localrules:
     all,
     dpogl,
+    dpfedmtl,
     leakage,
     relay,
     dpfedmtl_results,
+    tune,
 
 
 include: "rules/data.smk"
@@ -48,10 +50,11 @@ include: "rules/leakage.smk"
 include: "rules/dpogl.smk"
 include: "rules/relay.smk"
 include: "rules/dpfedmtl_results.smk"
+include: "rules/dpfedmtl.smk"
 
 
 rule all:
     default_target: True
     input:
-        [getattr(rules, paper).input for paper in plan.tables],
+        [getattr(rules, paper).input for paper in plan.config.papers.with_runs],
         plan.if_laid_out(rules.relay.input),

@@ -23,7 +23,7 @@ rule prepare_data:
         runtime=30,
     params:
         spec=plan.dataset,
-        code=fingerprint("fedpapers.experiment.prepare_data"),
+        code=plan.dataset_code,
     message:
         "Preparing the data set {wildcards.dataset}"
     shell:

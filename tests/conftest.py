@@ -45,6 +45,7 @@ def make_federation(digits: Path) -> Callable[..., Any]:
         *,
         model: str = "linear",
         private_layers: tuple[str, ...] = (),
+        features: str | None = None,
         learning_rate: float = 0.1,
         samples: int = 8,
         seed: int = 3,
@@ -58,7 +59,7 @@ def make_federation(digits: Path) -> Callable[..., Any]:
         sizes = [samples + n % 3 for n in range(len(groups.workers))]
         cuts = np.cumsum([part for size in sizes for part in (size, size + 2)])
         parts = np.split(order[: cuts[-1]], cuts[:-1])
-        network = build(model, 10)
+        network = build(model, 10, features)
         return Federation(
             seed=seed,
             groups=groups,

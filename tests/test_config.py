@@ -196,7 +196,7 @@ MISTAKES = [
         "papers.dpogl.runs.one: the partition has no clients; expected clients there, or a structure",
     ),
     ({GROUPS: {"scheme": "writer"}}, f"{FIRST}: structure does not go with the partition scheme writer; expected none"),
-    ({"datasets/mnist/source": "folder"}, "datasets.mnist: path is missing; expected the folder of the idx files, *"),
+    ({"datasets/mnist/source": "folder"}, "datasets.mnist: path is missing; source folder needs it"),
     ({"datasets/mnist/path": "x"}, "datasets.mnist: path does not go with source embedded; expected none, or *folder"),
     ({"datasets/mn ist": BASE["datasets"]["mnist"], "datasets/mn-ist": BASE["datasets"]["mnist"]}, "*share a folder*"),
     # Groups

@@ -14,6 +14,7 @@ from fedpapers.models import MODELS, Layout, build, initial_vector
         ("linear", (1, 28, 28), 10, 7_850),
         ("femnist-cnn", (1, 28, 28), 62, 6_603_710),
         ("celeba-cnn", (3, 84, 84), 2, 31_202),
+        ("celeba-cnn-small", (3, 84, 84), 2, 8_690),
     ],
 )
 def test_size_and_shape(name: str, image: tuple[int, ...], classes: int, parameters: int) -> None:
@@ -32,3 +33,9 @@ def test_prediction_does_not_depend_on_the_other_images() -> None:
     model = MODELS["celeba-cnn"](2)
     images = torch.from_numpy(np.random.default_rng(1).random((5, 3, 84, 84), dtype=np.float32))
     torch.testing.assert_close(model(images)[:1], model(images[:1]))
+
+
+def test_normalised_features_leave_the_names_and_the_size_as_they_are() -> None:
+    for name in MODELS:
+        plain, normalised = Layout.of(build(name, 10), ["last"]), Layout.of(build(name, 10, "normalised"), ["last"])
+        assert plain == normalised

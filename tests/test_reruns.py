@@ -6,6 +6,7 @@ would do. Copies keep file times, so that nothing but the change is new.
 
 import json
 import re
+from collections import Counter
 
 import pytest
 import yaml
@@ -23,8 +24,18 @@ AUDIT = {"audit_leakage", "plot_leakage_audit"}
 ARRIVALS = {"study_arrivals", "plot_arrivals", "tabulate_hops", "tabulate_relay_verdicts"}
 SAMPLES = {"study_sample_privacy", "plot_sample_privacy", "tabulate_relay_verdicts"}
 RELAYS = ARRIVALS | SAMPLES | {"study_latency", "plot_latency", "map_layout"}
+RUNS = 5  # of DP-OGL in configs/tiny.yaml, each in two segments
+CHARACTERS, FACES = 7, 1  # runs of DPFedMTL there, each in one segment, on two data sets
+MTL_AGGREGATES = {"collect_runs", "account"}
 
-RUNS = 5  # of configs/tiny.yaml, each in two segments
+
+def together(*counts):
+    """Rule -> number of jobs, of several papers."""
+    return dict(sum(map(Counter, counts), Counter()))
+
+
+ALL_AGGREGATES = together(dict.fromkeys(RESULTS, 1), dict.fromkeys(MTL_AGGREGATES, 1))
+ALL_SEGMENTS = 2 * RUNS + CHARACTERS + FACES
 
 
 def planned(folder, *arguments):
@@ -35,7 +46,8 @@ def planned(folder, *arguments):
     if "Nothing to be done" in text:
         return {}
     table = re.findall(r"^(\w+) +(\d+)$", text.split("Job stats:")[1].split("total")[0], re.MULTILINE)
-    return {rule: int(count) for rule, count in table if rule not in ("all", "dpogl", "leakage", "relay")}
+    targets = ("all", "dpogl", "dpfedmtl", "dpfedmtl_results", "leakage", "relay")
+    return {rule: int(count) for rule, count in table if rule not in targets}
 
 
 def edit(folder, file, old, new):
@@ -54,7 +66,7 @@ def configure(folder, change):
 
 def test_the_tiny_experiment_leaves_all_results(finished):
     results = finished / "results"
-    assert len(list(results.glob("runs/*/run.json"))) == RUNS
+    assert len(list(results.glob("runs/*/run.json"))) == RUNS + CHARACTERS + FACES
     names = "accuracy_by_epsilon accuracy_by_round partition structures"
     leakage = "leakage_over_time leakage_over_distance leakage_of_pairs leakage_audit"
     for name in f"{names} {leakage} accuracy_by_leakage role_of_interval".split():
@@ -62,6 +74,8 @@ def test_the_tiny_experiment_leaves_all_results(finished):
         assert (results / f"dpogl/figures/{name}.pdf").read_bytes().startswith(b"%PDF")
     for name in ("accuracy", "leakage", "structures", "verdicts"):
         assert r"\toprule" in (results / f"dpogl/tables/{name}.tex").read_text()
+    for name in ("contact_sheet_femnist_embedded", "contact_sheet_celeba_embedded"):
+        assert (results / f"dpfedmtl/figures/{name}.png").read_bytes().startswith(b"\x89PNG")
     record = json.loads(next(results.glob("runs/*/round-000002.json")).read_text())
     assert record["made"]["code"] and record["run"]["seed"] == 0 and record["sha256"]
 
@@ -101,7 +115,7 @@ def test_a_plotting_module_reruns_the_figures_that_use_it(checkout):
 
 def test_an_accountant_reruns_the_accounting_and_what_shows_it(checkout):
     edit(checkout, "src/fedpapers/privacy/accounting.py", "_LARGEST_MU = 1e15", "_LARGEST_MU = 1e14")
-    assert planned(checkout) == dict.fromkeys(ACCOUNTING | STUDY | AUDIT, 1)
+    assert planned(checkout) == together(dict.fromkeys(ACCOUNTING | STUDY | AUDIT, 1), {"account": 1})
 
 
 def test_a_leakage_bound_reruns_the_study_and_its_figures(checkout):
@@ -144,12 +158,18 @@ def test_a_training_formula_reruns_training_and_what_follows(checkout):
     edit(
         checkout, "src/fedpapers/federated/cohort.py", "self.learning_rate * gradient", "gradient * self.learning_rate"
     )
-    assert planned(checkout) == {"train": 2 * RUNS, **dict.fromkeys(RESULTS | AUDIT, 1)}
+    assert planned(checkout) == together({"train": ALL_SEGMENTS, **ALL_AGGREGATES}, dict.fromkeys(AUDIT, 1))
+
+
+def test_what_generates_one_data_set_leaves_the_others_alone(checkout):
+    edit(checkout, "src/fedpapers/data/glyphs.py", "_DIGITS = 0.5", "_DIGITS = 0.6")
+    first = dict.fromkeys(("prepare_data", "prepare_partition", "plot_contact_sheet"), 1)
+    assert planned(checkout) == {**first, "train": CHARACTERS, **dict.fromkeys(MTL_AGGREGATES, 1)}
 
 
 def test_the_partition_code_reruns_partitions_and_what_follows(checkout):
     edit(checkout, "src/fedpapers/data/partition.py", "n * train_fraction + 0.5", "0.5 + n * train_fraction")
-    assert planned(checkout) == {"prepare_partition": 1, "train": 2 * RUNS, **dict.fromkeys(DOWNSTREAM, 1)}
+    assert planned(checkout) == {"prepare_partition": 3, "train": ALL_SEGMENTS, **ALL_AGGREGATES, "plot_partition": 1}
 
 
 def test_one_more_noise_multiplier_trains_the_new_runs(checkout):

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from fedpapers.errors import InputError
 from fedpapers.version import package_version
 
-if TYPE_CHECKING:
-    from pydantic import BaseModel
-
-Model = TypeVar("Model", bound="BaseModel")
+Described = TypeVar("Described")
 
 app = typer.Typer(
     add_completion=False,
@@ -219,9 +217,9 @@ def data_prepare(
 ) -> None:
     """Bring a data set into the form in which training reads it."""
     from fedpapers.experiment.prepare_data import prepare_data
-    from fedpapers.experiment.spec import MnistData
+    from fedpapers.experiment.spec import read_dataset_spec
 
-    prepare_data(_described(MnistData, spec, "--spec"), output)
+    prepare_data(_described(read_dataset_spec, spec, "--spec"), output)
 
 
 @data.command("partition")
@@ -234,7 +232,7 @@ def data_partition(
     from fedpapers.experiment.prepare_partition import prepare_partition
     from fedpapers.experiment.spec import PartitionRecipe
 
-    prepare_partition(_described(PartitionRecipe, recipe, "--recipe"), data, output)
+    prepare_partition(_described(PartitionRecipe.model_validate_json, recipe, "--recipe"), data, output)
 
 
 @data.command("inspect")
@@ -266,20 +264,24 @@ def train(
     from fedpapers.experiment.spec import Run
     from fedpapers.experiment.train import Segment, train_segment
 
-    segment = Segment(_described(Run, run, "--run"), folder, first, last, data, partition, threads, device)
+    segment = Segment(
+        _described(Run.model_validate_json, run, "--run"), folder, first, last, data, partition, threads, device
+    )
     train_segment(segment, Progress(folder, first, last).on_round)
 
 
-def _described(model: type[Model], text: str, option: str) -> Model:
+def _described(read: Callable[[str], Described], text: str, option: str) -> Described:
     """What the JSON text of an option describes."""
     from pydantic import ValidationError
 
     try:
-        return model.model_validate_json(text)
+        return read(text)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
         raise InputError(f"{option}: {place}{': ' if place else ''}{first['msg']}") from None
+    except ValueError as error:
+        raise InputError(f"{option}: {error}") from None
 
 
 def _print(value: Any, text: str, as_json: bool) -> None:

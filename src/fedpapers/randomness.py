@@ -30,6 +30,7 @@ class Purpose(IntEnum):
     SEEDS = 10
     REFERENCE = 12
     DATA = 20
+    PERSONALISE = 30
     AUDIT = 40
 
 

@@ -26,11 +26,14 @@ from pydantic_core import CoreSchema, ErrorDetails
 
 from fedpapers.errors import InputError, nearest
 from fedpapers.experiment.spec import (
+    CelebaData,
     Count,
+    DatasetSpec,
     Described,
+    FemnistData,
     Fraction,
     Hyperparameters,
-    MnistSource,
+    MnistData,
     Name,
     NotBool,
     PartitionSpec,
@@ -64,6 +67,10 @@ _Share = Annotated[float, Field(ge=0, lt=1), NotBool]
 _Others = Annotated[int, Field(ge=0, le=9, strict=True)]
 
 _MOST_DEVICES = 500_000  # of all layouts of a study together, which fit into 2 GB
+
+
+def _complete(data: MnistData | FemnistData | CelebaData) -> MnistData | FemnistData | CelebaData:
+    return data.complete()
 
 
 class RunParameters(Hyperparameters):
@@ -103,10 +110,13 @@ def _axes() -> dict[str, Any]:
 class _Grid(Described):
     """A grid of runs: every combination of the values given."""
 
+    def given(self) -> dict[str, Any]:
+        """The keys that are given, with their values."""
+        return {name: getattr(self, name) for name in self.model_fields_set}
+
     def axes(self) -> dict[str, list[Any]]:
         """The values of each key that is given."""
-        given = {name: getattr(self, name) for name in self.model_fields_set}
-        return {name: value if isinstance(value, list) else [value] for name, value in given.items()}
+        return {name: value if isinstance(value, list) else [value] for name, value in self.given().items()}
 
 
 RunGrid: type[_Grid] = create_model("RunGrid", __base__=_Grid, __doc__=_Grid.__doc__, **_axes())
@@ -182,6 +192,29 @@ class DpOgl(Paper):
     leakage: LeakageStudy | None = Field(None, description="The study of leakage; left out: none.")
 
 
+class Tuning(Described):
+    """A search of hyper-parameters on clients of its own, made by the target `tune` only."""
+
+    common: RunGrid = Field(
+        description="Values for all grids of the search; what is not given is as in the paper's `common`."
+    )
+    runs: dict[Name, RunGrid] = Field(min_length=1, description="Named grids of runs.")
+
+
+class DpFedMtl(Paper):
+    """DPFedMTL (arXiv 2011.07179): shared layers with noise, a private last layer for each client."""
+
+    tuning: Tuning | None = Field(None, description="The search of hyper-parameters; left out: none.")
+
+    def searched(self) -> Paper:
+        """The runs of the search, as those of a paper."""
+        assert self.tuning is not None
+        common = {name: value for grid in (self.common, self.tuning.common) for name, value in grid.given().items()}
+        return Paper(
+            delta=self.delta, accountants=self.accountants, common=RunGrid(**common), runs=dict(self.tuning.runs)
+        )
+
+
 class Deadlines(Described):
     """Two deadlines of the uplink, in slots of a route's clock."""
 
@@ -239,6 +272,7 @@ class Papers(Described):
     """The papers whose results are made; one that is left out is not."""
 
     dpogl: DpOgl | None = Field(None, description="DP-OGL and DP-OGL+.")
+    dpfedmtl: DpFedMtl | None = Field(None, description="DPFedMTL.")
     multfaug: MultFAug | None = Field(None, description="MultFAug.")
 
     @model_validator(mode="after")
@@ -251,6 +285,12 @@ class Papers(Described):
     def with_runs(self) -> dict[str, Paper]:
         """Name -> paper, of those whose results are made from runs of the federated engine."""
         return {name: paper for name, paper in self if isinstance(paper, Paper)}
+
+    @property
+    def searches(self) -> dict[str, Paper]:
+        """The searches of hyper-parameters, named as where they stand."""
+        found = self.dpfedmtl
+        return {"dpfedmtl.tuning": found.searched()} if found and found.tuning else {}
 
 
 class Training(Described):
@@ -265,7 +305,9 @@ class Config(Described):
     """All of `config.yaml`."""
 
     scale: Literal["tiny", "embedded", "paper"] = Field(description="Named in tables and captions.")
-    datasets: dict[Name, MnistSource] = Field(min_length=1, description="Data sets by name.")
+    datasets: dict[Name, Annotated[DatasetSpec, AfterValidator(_complete)]] = Field(
+        min_length=1, description="Data sets by name."
+    )
     partitions: dict[Name, PartitionSpec] = Field(min_length=1, description="Partitions over clients by name.")
     structures: dict[Name, StructureSpec] = Field(description="Group structures by name.")
     training: Training = Field(description="How training is run.")

@@ -13,6 +13,8 @@ from fedpapers.errors import InputError, nearest
 from fedpapers.experiment.config import Config, Paper, RunGrid, RunParameters
 from fedpapers.experiment.spec import Run, applicable, slug
 
+_EITHER = {"sampling_rate": "cohort_size", "cohort_size": "sampling_rate"}  # two ways to say the same
+
 
 @dataclass(frozen=True)
 class PlannedRun:
@@ -53,12 +55,12 @@ class _Place:
 
 
 def run_table(config: Config, paper_name: str) -> list[PlannedRun]:
-    """The runs of one paper, in the order of the configuration.
+    """The runs of one paper, or of its search of hyper-parameters, in the order of the configuration.
 
     Raises:
         InputError: A run lacks a value, has one that does not apply, or stands in the table twice.
     """
-    paper = config.papers.with_runs[paper_name]
+    paper = (config.papers.with_runs | config.papers.searches)[paper_name]
     table: dict[str, PlannedRun] = {}
     for name, grid in paper.runs.items():
         where = _Place(f"{config.source}: papers.{paper_name}", name, grid.axes().keys())
@@ -88,18 +90,22 @@ def _expand(config: Config, paper: Paper, grid: RunGrid, where: _Place) -> Itera
 def _axes_of(algorithm: str, given: dict[str, list[Any]], where: _Place) -> dict[str, list[Any]]:
     """The values of each key that an algorithm has.
 
-    A value from `common` that does not apply is left out; one that the grid itself gives is a mistake.
+    A value that does not apply is left out; one that the grid itself gives for none of its algorithms is a mistake.
     """
     axes = {"algorithm": [algorithm]}
     has = applicable(algorithm)
+    others = [applicable(other) for other in given["algorithm"]]
     for key, field in RunParameters.model_fields.items():
         values = given.get(key, [None])
         if not has.get(key, True):
-            if key in where.own and values != [None]:
+            if key in where.own and values != [None] and not any(other[key] for other in others):
                 raise InputError(
                     f"{where}: {key} does not apply to {algorithm};"
                     f" expected it in common or in a grid without {algorithm}"
                 )
+        elif key in _EITHER and given.get(_EITHER[key], [None]) != [None]:
+            if values != [None]:
+                raise InputError(f"{where}: both {key} and {_EITHER[key]} are given; expected one of them")
         elif None in values and (key in has or field.is_required()):
             raise InputError(f"{where}: {key} is missing; {algorithm} needs it, here or in common")
         else:
@@ -162,7 +168,8 @@ def _named(known: dict[str, Any], kind: str, name: str, where: _Place) -> Any:
 
 
 def _identity(parameters: RunParameters, run: Run) -> str:
-    parts = [run.algorithm, parameters.structure or parameters.partition]
+    where = [parameters.structure] if parameters.structure else [parameters.dataset, parameters.partition]
+    parts = [run.algorithm, *where]
     if run.grouping == "disjoint":
         parts.append("disjoint")
     if run.interval is not None and run.interval > 1:

@@ -12,10 +12,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from fedpapers.data.folders import files_in
 from fedpapers.errors import InputError
 from fedpapers.experiment.config import Config, LayoutStudy, load_config
 from fedpapers.experiment.grid import PlannedRun, run_table
-from fedpapers.experiment.spec import MnistData, Run, slug
+from fedpapers.experiment.prepare_data import code_of
+from fedpapers.experiment.spec import CelebaData, FemnistData, MnistData, Run, slug
 from fedpapers.files import read_yaml
 
 RESULTS = Path("results")
@@ -27,14 +29,14 @@ class Plan:
 
     Attributes:
         config: The checked configuration.
-        tables: Paper -> its runs.
+        tables: Paper -> its runs; searches of hyper-parameters stand here too.
         runs: Run id -> the run; those that two papers share stand here once.
     """
 
     def __init__(self, config: Config) -> None:
         self.config = config
         self.tables: dict[str, list[PlannedRun]] = {
-            paper: run_table(config, paper) for paper in config.papers.with_runs
+            paper: run_table(config, paper) for paper in (*config.papers.with_runs, *config.papers.searches)
         }
         for planned in itertools.chain(*self.tables.values()):
             _check_segments(planned, len(self._ends(planned)))
@@ -71,13 +73,17 @@ class Plan:
 
     def dataset(self, wildcards: Any) -> str:
         """The description of a data set, as JSON."""
-        spec: MnistData = self._known(self._datasets, wildcards.dataset)
+        spec: MnistData | FemnistData | CelebaData = self._known(self._datasets, wildcards.dataset)
         return spec.model_dump_json(exclude_none=True)
+
+    def dataset_code(self, wildcards: Any) -> str:
+        """The fingerprint of the code that prepares a data set."""
+        return code_of(self._known(self._datasets, wildcards.dataset))
 
     def dataset_input(self, wildcards: Any) -> list[str]:
         """The files from which a data set is made, as far as they are there."""
-        folder = self._known(self._datasets, wildcards.dataset).path
-        return [] if folder is None else sorted(str(file) for file in Path(folder).glob("*ubyte*"))
+        dataset = self._known(self._datasets, wildcards.dataset)
+        return [] if dataset.path is None else [str(file) for file in files_in(Path(dataset.path), dataset.kind)]
 
     def partition(self, wildcards: Any) -> str:
         """The recipe of a partition, as JSON."""
@@ -199,6 +205,12 @@ class Plan:
         study = {"pairs": "leakage_pairs.csv", "over_time": "leakage_over_time.csv"}
         files = runs | self.if_studied(study) | self.if_audited({"audit": "leakage_audit.csv"})
         return {name: str(folder / file) for name, file in files.items()}
+
+    def contact_sheets(self, wildcards: Any) -> list[str]:
+        """A picture of each data set of DPFedMTL's runs."""
+        datasets = dict.fromkeys(_dataset_id(planned.run) for planned in self.tables.get("dpfedmtl", ()))
+        folder = RESULTS / "dpfedmtl" / "figures"
+        return [str(folder / f"contact_sheet_{dataset}.{kind}") for dataset in datasets for kind in ("png", "pdf")]
 
     # The study of leakage, which trains nothing
 

@@ -58,6 +58,7 @@ def make_partition(recipe: PartitionRecipe, dataset: Dataset) -> Partition:
                 name = dataset.about["name"]
                 raise InputError(f"partition writer: the data set {name} does not say who wrote what")
             workers, samples = schemes.by_writer(dataset.writers, dataset.writer_names, scheme.minimum)
+            return schemes.split_as_leaf(samples, workers, scheme.train_fraction, seed)
     return schemes.split(samples, workers, scheme.train_fraction, seed)
 
 

@@ -41,10 +41,10 @@ Each name under `runs` is a grid of runs, and `common` holds what a paper's grid
 the common one. **A list makes a grid:** each key may have one value or a list of them, and every combination of the
 values of a grid makes one run. `rounds` alone takes no list, as a longer run holds the shorter ones.
 
-A run needs each key that its algorithm has, from the grid or from `common`. A value of `common` that an algorithm does
-not have is left out of its runs; in a grid of its own it is a mistake. `null` in a grid takes a common value back. The
-same run twice in a paper is a mistake; a run that two papers share is trained once. Neither `rounds` nor the place of
-the data nor anything under `training` is part of what a run is: more rounds train the same run further.
+A run needs each key that its algorithm has, from the grid or from `common`. A value that an algorithm does not have is
+left out of its runs; in a grid none of whose algorithms has it, it is a mistake. `null` in a grid takes a common value
+back. The same run twice in a paper is a mistake; a run that two papers share is trained once. Neither `rounds` nor the
+place of the data nor anything under `training` is part of what a run is: more rounds train the same run further.
 """
 
 _APPLICABLE = """\

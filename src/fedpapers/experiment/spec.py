@@ -8,9 +8,10 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, model_validator
 from pydantic_core import PydanticCustomError
 
 from fedpapers import groups
@@ -52,7 +53,33 @@ class Described(BaseModel):
         return content
 
 
-class MnistData(Described):
+class _Data(Described):
+    """A data set: which of its keys go with which source."""
+
+    needed: ClassVar[Mapping[str, tuple[str, ...]]] = {"folder": ("path",)}
+    optional: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+
+    def complete(self) -> Self:
+        """This data set as the configuration must give it: with the keys of its source, and no others.
+
+        Raises:
+            ValueError: A key is missing or does not go with the source.
+        """
+        source: str = self.source  # type: ignore[attr-defined]
+        needed, optional = self.needed.get(source, ()), self.optional.get(source, ())
+        for key in needed:
+            if getattr(self, key) is None:
+                raise ValueError(f"{key} is missing; source {source} needs it")
+        for other in (*self.needed, *self.optional):
+            for key in {*self.needed.get(other, ()), *self.optional.get(other, ())} - {*needed, *optional}:
+                if getattr(self, key) is not None:
+                    raise ValueError(
+                        f"{key} does not go with source {source}; expected none, or null, or source: {other}"
+                    )
+        return self
+
+
+class MnistData(_Data):
     """MNIST digits, or other images of 28 × 28 in its format."""
 
     kind: Literal["mnist"]
@@ -63,16 +90,61 @@ class MnistData(Described):
     path: str | None = Field(None, min_length=1, description="Folder of the idx files; for `folder` only.")
 
 
-class MnistSource(MnistData):
-    """MNIST digits, or other images of 28 × 28 in its format."""
+class FemnistData(_Data):
+    """Handwritten characters of 62 classes, known by their writers."""
 
-    @model_validator(mode="after")
-    def _path_fits_source(self) -> MnistSource:
-        if self.source == "folder" and self.path is None:
-            raise ValueError("path is missing; expected the folder of the idx files, as source is folder")
-        if self.source != "folder" and self.path is not None:
-            raise ValueError(f"path does not go with source {self.source}; expected none, or source: folder")
-        return self
+    needed: ClassVar[Mapping[str, tuple[str, ...]]] = {"folder": ("path",), "embedded": ("writers", "scale", "seed")}
+    optional: ClassVar[Mapping[str, tuple[str, ...]]] = {"folder": ("fraction", "min_samples", "seed")}
+
+    kind: Literal["femnist"]
+    source: Literal["embedded", "folder"] = Field(
+        description="`embedded`: generated characters, called FEMNIST-like (generated). `folder`: LEAF's JSON, parquet "
+        "by writer, or TFF's HDF5."
+    )
+    path: str | None = Field(None, min_length=1, description="Folder of the files; for `folder` only.")
+    fraction: Rate | None = Field(
+        None, description="Share of the samples to take, writer by writer, as LEAF does; for `folder` only. Default 1."
+    )
+    min_samples: Count | None = Field(
+        None, description="Writers with fewer samples are left out; for `folder` only. Default 1."
+    )
+    writers: Count | None = Field(None, description="Writers to generate; for `embedded` only.")
+    scale: Positive | None = Field(
+        None, description="Samples per writer in units of LEAF's mean of 226.83; for `embedded` only."
+    )
+    seed: Seed | None = Field(None, description="Of the generated characters, or of the writers that are taken.")
+
+
+class CelebaData(_Data):
+    """Faces that smile or not, known by whom they show."""
+
+    needed: ClassVar[Mapping[str, tuple[str, ...]]] = {"folder": ("path",), "embedded": ("identities", "scale", "seed")}
+    optional: ClassVar[Mapping[str, tuple[str, ...]]] = {"folder": ("min_samples",)}
+
+    kind: Literal["celeba"]
+    source: Literal["embedded", "folder"] = Field(
+        description="`embedded`: generated faces, called CelebA-like (generated). `folder`: CelebA's original layout."
+    )
+    path: str | None = Field(
+        None, min_length=1, description="Folder of `img_align_celeba/` and its two tables; for `folder` only."
+    )
+    min_samples: Count | None = Field(
+        None, description="Identities with fewer images are left out; for `folder` only. Default 5, as LEAF has it."
+    )
+    identities: Count | None = Field(None, description="Identities to generate; for `embedded` only.")
+    scale: Positive | None = Field(
+        None, description="Images per identity in units of CelebA's mean of 21.44; for `embedded` only."
+    )
+    seed: Seed | None = Field(None, description="Of the generated faces; for `embedded` only.")
+
+
+DatasetSpec = Annotated[MnistData | FemnistData | CelebaData, Field(discriminator="kind")]
+
+
+def read_dataset_spec(text: str) -> MnistData | FemnistData | CelebaData:
+    """A data set from JSON, complete."""
+    adapter: TypeAdapter[MnistData | FemnistData | CelebaData] = TypeAdapter(DatasetSpec)
+    return adapter.validate_json(text).complete()
 
 
 class _Partition(Described):
@@ -116,7 +188,7 @@ class DirichletPartition(_Partition):
 
 
 class WriterPartition(_Partition):
-    """One client for each writer; the data set must name the writers."""
+    """One client for each writer, split as LEAF does: at random, rounded down, at least one sample to train on."""
 
     scheme: Literal["writer"]
     minimum: int = Field(2, ge=2, strict=True, description="Writers with fewer samples are left out.")
@@ -227,12 +299,18 @@ class Hyperparameters(Described):
     algorithm: Literal[
         "local", "fedavg", "dpfedavg", "fedmtl", "dpfedmtl", "ogl", "dp-ogl", "dp-ogl-plus", "dp-ogl-local"
     ] = Field(description="Which algorithm trains.")
-    model: Literal["mnist-cnn", "linear", "femnist-cnn", "celeba-cnn"] = Field(description="Which network.")
+    model: Literal["mnist-cnn", "linear", "femnist-cnn", "celeba-cnn", "celeba-cnn-small"] = Field(
+        description="Which network."
+    )
     local_steps: Count = Field(description="L: mini-batch steps of a client in a round.")
     batch_size: Count = Field(description="Samples of a mini-batch; a client that has fewer gives all of them.")
     learning_rate: Positive = Field(description="η of the clients' plain SGD.")
     sampling_rate: Rate | None = Field(
         None, description="q (π in DP-OGL): probability that a member of a group joins a round."
+    )
+    cohort_size: Positive | None = Field(
+        None,
+        description="K, in place of sampling_rate: q = K/M, where M, the number of clients, is read from the data.",
     )
     clipping_norm: Annotated[float, Field(gt=0, allow_inf_nan=True), NotBool] | None = Field(
         None, description="C: largest L2 norm of a client's update; `.inf` for none."
@@ -252,8 +330,20 @@ class Hyperparameters(Described):
     mixing: Literal["update", "model"] | None = Field(
         None, description="What a group's update is added to: its model, or the mean of its members' start models."
     )
+    features: Literal["normalised"] | None = Field(
+        None,
+        description="What the last layer sees of each sample: features with mean 0 and a fixed length, so that "
+        "no step depends on how large they are; left out: features as they are.",
+    )
     private_layers: str | None = Field(
         None, min_length=1, description="Layers that never leave a client: names with commas between, or `last`."
+    )
+    personalise_epochs: int | None = Field(
+        None,
+        ge=0,
+        strict=True,
+        description="Epochs on a client's own training data in which it trains its private layers alone before it is "
+        "tested. They stay with the client: neither the model nor ε knows of it.",
     )
     evaluate_every: Count = Field(description="Rounds from one evaluation to the next.")
     seed: Seed = Field(description="Seed of all of the run's draws, its partition's included.")
@@ -283,6 +373,7 @@ def applicable(algorithm: str) -> dict[str, bool]:
     described = ALGORITHMS[algorithm]
     return {
         "sampling_rate": described.samples,
+        "cohort_size": described.samples,
         "clipping_norm": described.private_mechanism,
         "noise_multiplier": described.private_mechanism,
         "noise": described.private_mechanism,
@@ -290,6 +381,7 @@ def applicable(algorithm: str) -> dict[str, bool]:
         "interval": described.mixes,
         "mixing": described.mixes,
         "private_layers": described.personal_layers,
+        "personalise_epochs": described.personal_layers,
     }
 
 
@@ -297,7 +389,7 @@ class PartitionRecipe(Described):
     """All that a partition depends on: runs for which it is equal share the partition."""
 
     dataset_name: str
-    dataset: MnistData
+    dataset: DatasetSpec
     partition: PartitionSpec
     structure: StructureSpec | None = None
     seed: Seed

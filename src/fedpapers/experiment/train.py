@@ -32,9 +32,11 @@ from fedpapers.privacy.mechanism import Mechanism
 from fedpapers.version import package_version
 
 METRICS = (
-    "round", "accuracy", "accuracy_by_sample", "accuracy_p10", "accuracy_p50", "accuracy_p90", "loss",
-    "cohort", "clipped", "diverged", "update_norm", "train_loss",
+    "round", "accuracy", "accuracy_unpersonalised", "accuracy_by_sample", "accuracy_p10", "accuracy_p50",
+    "accuracy_p90", "loss", "cohort", "clipped", "diverged", "update_norm", "train_loss",
 )  # fmt: skip
+
+CLIENTS = ("client", "samples", "correct", "correct_unpersonalised", "loss")
 
 OnRound = Callable[[int, float | None, list[Spent]], None]
 
@@ -82,16 +84,17 @@ def train_segment(segment: Segment, on_round: OnRound) -> None:
     federation = federate(segment.run, segment.dataset, segment.partition, device)
     state, ledger = _start(segment, federation)
     spending = spending_groups(federation.groups.members, segment.run.mixing)
+    epochs = segment.run.personalise_epochs or 0
     evaluated: list[tuple[Any, ...]] = []
     last_evaluation = None
     if state.round == 0:
-        last_evaluation = evaluate(federation, state)
+        last_evaluation = evaluate(federation, state, epochs)
         evaluated.append(_row(0, last_evaluation, RoundSummary()))
     for state, summary in rounds(federation, state, segment.last):  # noqa: B020 (the state goes on)
         ledger.record(federation.groups.names, federation.mechanism)
         last_evaluation = None
         if state.round % segment.run.evaluate_every == 0:
-            last_evaluation = evaluate(federation, state)
+            last_evaluation = evaluate(federation, state, epochs)
             evaluated.append(_row(state.round, last_evaluation, summary))
         spent = [ledger.of_groups(groups) for groups in spending]
         on_round(state.round, None if last_evaluation is None else evaluated[-1][1], spent)
@@ -119,7 +122,7 @@ def federate(run: Run, dataset_folder: Path, partition_file: Path, device: torch
     structure = run.structure.build() if run.structure else Groups({"all": partition.clients})
     if structure.workers != partition.clients:
         raise InputError(f"{partition_file}: its clients are not the workers of the run's structure; make it again")
-    model = build(run.model, len(dataset.about["classes"]))
+    model = build(run.model, len(dataset.about["classes"]), run.features)
     private = run.private_layers.replace(" ", "").split(",") if run.private_layers else []
     grouping = run.grouping or run.description.groupings[0]
     return Federation(
@@ -127,7 +130,7 @@ def federate(run: Run, dataset_folder: Path, partition_file: Path, device: torch
         groups=training_groups(grouping, structure),
         clients=Clients(dataset.images, dataset.labels, partition.train, partition.test, device),
         learner=Learner(model, Layout.of(model, private), run.learning_rate),
-        mechanism=_mechanism(run),
+        mechanism=_mechanism(run, len(partition.clients)),
         local_steps=run.local_steps,
         batch_size=run.batch_size,
         interval=run.interval or 1,
@@ -137,11 +140,16 @@ def federate(run: Run, dataset_folder: Path, partition_file: Path, device: torch
     )
 
 
-def _mechanism(run: Run) -> Mechanism:
+def _mechanism(run: Run, clients: int) -> Mechanism:
     """How each group releases its sum; that of S rounds is clipped to √S·C, with noise in proportion."""
     norm = math.inf if run.clipping_norm is None else run.clipping_norm
+    rate = run.sampling_rate or 1.0
+    if run.cohort_size is not None:
+        rate = run.cohort_size / clients
+        if rate > 1:
+            raise InputError(f"cohort_size is {run.cohort_size:g}; expected at most the {clients} clients of the data")
     return Mechanism(
-        sampling_rate=run.sampling_rate or 1.0,
+        sampling_rate=rate,
         clipping_norm=norm * math.sqrt(run.release_every),
         noise_multiplier=run.noise_multiplier or 0.0,
         noise=run.noise or "central",
@@ -206,6 +214,7 @@ def _row(round: int, evaluation: Evaluation, summary: RoundSummary) -> tuple[Any
     return (
         round,
         float(accuracy.mean()),
+        float((evaluation.unpersonalised / evaluation.samples).mean()),
         float(evaluation.correct.sum() / evaluation.samples.sum()),
         *(float(value) for value in np.percentile(accuracy, [10, 50, 90])),
         float(evaluation.loss.mean()),
@@ -225,6 +234,6 @@ def _write(
     store.write_csv(path.with_suffix(".metrics.csv"), METRICS, rows)
     of_clients: list[tuple[Any, ...]] = []
     if last is not None:
-        values = (last.samples.tolist(), last.correct.tolist(), last.loss.tolist())
-        of_clients = list(zip(federation.groups.workers, *values, strict=True))
-    store.write_csv(path.with_suffix(".clients.csv"), ("client", "samples", "correct", "loss"), of_clients)
+        values = (last.samples, last.correct, last.unpersonalised, last.loss)
+        of_clients = list(zip(federation.groups.workers, *(value.tolist() for value in values), strict=True))
+    store.write_csv(path.with_suffix(".clients.csv"), CLIENTS, of_clients)

@@ -33,7 +33,7 @@ def constant_accuracy(histogram: Path) -> float:
 
     It knows the test samples, so that no answer that ignores the image does better.
     """
-    counts = pd.read_csv(histogram, dtype={"client": str}, keep_default_na=False)
+    counts = _histogram(histogram)
     by_client = counts[counts["split"] == "test"].groupby("client")["samples"]
     return float((by_client.max() / by_client.sum()).mean())
 
@@ -41,14 +41,29 @@ def constant_accuracy(histogram: Path) -> float:
 _constant_of = cache(constant_accuracy)
 
 
+@cache
+def _clients_of(histogram: Path) -> int:
+    """M: the number of clients of a partition."""
+    return int(_histogram(histogram)["client"].nunique())
+
+
+def _histogram(path: Path) -> pd.DataFrame:
+    return pd.read_csv(path, dtype={"client": str}, keep_default_na=False)
+
+
 def _run(row: Row) -> dict[str, Any]:
     parameters = {key: value for key, value in row.items() if key not in ("states", "partition_folder")}
     last = _metrics(row).iloc[-1]
+    histogram = Path(row["partition_folder"]) / "histogram.csv"
+    if "cohort_size" in parameters:
+        parameters["sampling_rate"] = parameters["cohort_size"] / _clients_of(histogram)
     return parameters | {
         "accuracy": last["accuracy"],
+        "accuracy_unpersonalised": last["accuracy_unpersonalised"],
         "accuracy_by_sample": last["accuracy_by_sample"],
         "loss": last["loss"],
-        "constant_accuracy": _constant_of(Path(row["partition_folder"]) / "histogram.csv"),
+        "constant_accuracy": _constant_of(histogram),
+        "clients": _clients_of(histogram),
     }
 
 

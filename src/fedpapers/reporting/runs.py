@@ -7,13 +7,15 @@ from functools import partial
 import pandas as pd
 
 _RESULTS = {
-    "run", "grid", "title", "seed", "accuracy", "accuracy_by_sample", "loss", "constant_accuracy",
+    "run", "grid", "title", "seed", "accuracy", "accuracy_unpersonalised", "accuracy_by_sample", "loss",
+    "constant_accuracy", "clients",
     "delta", "in_group_max", "in_group_mean", "out_of_group_max", "out_of_group_mean", "claimed_out_of_group_max",
 }  # fmt: skip
 _NAMES = {
     "noise_multiplier": "σ",
     "clipping_norm": "C",
     "sampling_rate": "q",
+    "cohort_size": "K",
     "learning_rate": "η",
     "local_steps": "L",
     "batch_size": "batch",
