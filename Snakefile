@@ -39,7 +39,6 @@ localrules:
     dpfedmtl,
     leakage,
     relay,
-    dpfedmtl_results,
     tune,
 
 
@@ -49,8 +48,8 @@ include: "rules/results.smk"
 include: "rules/leakage.smk"
 include: "rules/dpogl.smk"
 include: "rules/relay.smk"
-include: "rules/dpfedmtl_results.smk"
 include: "rules/dpfedmtl.smk"
+include: "rules/tuning.smk"
 
 
 rule all:
