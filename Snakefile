@@ -30,12 +30,14 @@ plan = Plan.or_exit(config, workflow.configfiles)
 
 wildcard_constraints:
     round=r"\d{6}",
+    step=r"\d{6}",
     paper="|".join(plan.tables),
 
 
 localrules:
     all,
     dpogl,
+    multfaug,
     leakage,
 
 
@@ -44,9 +46,10 @@ include: "rules/training.smk"
 include: "rules/results.smk"
 include: "rules/leakage.smk"
 include: "rules/dpogl.smk"
+include: "rules/multfaug.smk"
 
 
 rule all:
     default_target: True
     input:
-        [getattr(rules, paper).input for paper in plan.tables],
+        [getattr(rules, paper).input for paper in plan.config.papers.made],

@@ -31,6 +31,12 @@ class Purpose(IntEnum):
     REFERENCE = 12
     DATA = 20
     AUDIT = 40
+    DEVICES = 50
+    COMPRESSION = 51
+    OVERSAMPLING = 52
+    GAN = 53
+    CLASSIFIER = 54
+    GENERATED = 55
 
 
 def generator(seed: int, purpose: Purpose, *, round: int = 0, group: int = 0, client: int = 0) -> np.random.Generator:

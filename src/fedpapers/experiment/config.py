@@ -24,6 +24,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, ErrorDetails
 
 from fedpapers.errors import InputError, nearest
+from fedpapers.experiment.learning import Learning
 from fedpapers.experiment.spec import (
     Count,
     Described,
@@ -35,18 +36,12 @@ from fedpapers.experiment.spec import (
     Positive,
     Rate,
     StructureSpec,
+    distinct,
     slug,
 )
 from fedpapers.files import read_yaml
 
 Accountant = Literal["pld", "prv", "rdp", "gdp"]
-
-
-def _distinct(values: list[Any]) -> list[Any]:
-    for value in values:
-        if values.count(value) > 1:
-            raise ValueError(f"{value} stands here twice; expected each once")
-    return values
 
 
 class RunParameters(Hyperparameters):
@@ -98,11 +93,11 @@ RunGrid: type[_Grid] = create_model("RunGrid", __base__=_Grid, __doc__=_Grid.__d
 class LeakageStudy(Described):
     """Who leaks how much to whom, by the bounds: nothing of it trains."""
 
-    structures: Annotated[list[Name], Field(min_length=1), AfterValidator(_distinct)] = Field(
+    structures: Annotated[list[Name], Field(min_length=1), AfterValidator(distinct)] = Field(
         description="Names of structures of `structures`."
     )
     epochs: Count = Field(description="T: epochs of training.")
-    intervals: Annotated[list[Count], Field(min_length=1), AfterValidator(_distinct)] = Field(
+    intervals: Annotated[list[Count], Field(min_length=1), AfterValidator(distinct)] = Field(
         description="S: epochs from one inter-group epoch to the next."
     )
     noise_multiplier: Positive = Field(description="σ of every group.")
@@ -130,7 +125,7 @@ class Paper(Described):
     """The runs of one paper and how its results are shown."""
 
     delta: Fraction = Field(description="δ of every (ε, δ).")
-    accountants: Annotated[list[Accountant], Field(min_length=1), AfterValidator(_distinct)] = Field(
+    accountants: Annotated[list[Accountant], Field(min_length=1), AfterValidator(distinct)] = Field(
         description="Accountants of the privacy table; the first one is on the figures' axes."
     )
     common: RunGrid = Field(
@@ -147,16 +142,28 @@ class DpOgl(Paper):
     leakage: LeakageStudy | None = Field(None, description="The study of leakage; left out: none.")
 
 
+class MultFAug(Described):
+    """MultFAug (arXiv 1907.06426): seeds that travel over several hops, and a generator that fills missing labels."""
+
+    learning: Learning | None = Field(None, description="What is trained; left out: nothing.")
+
+
 class Papers(Described):
     """The papers whose results are made; one that is left out is not."""
 
     dpogl: DpOgl | None = Field(None, description="DP-OGL and DP-OGL+.")
+    multfaug: MultFAug | None = Field(None, description="MultFAug.")
 
     @model_validator(mode="after")
     def _one_is_there(self) -> Papers:
         if not any(getattr(self, name) for name in type(self).model_fields):
             raise ValueError(f"none is given; expected at least one of {', '.join(type(self).model_fields)}")
         return self
+
+    @property
+    def made(self) -> list[str]:
+        """Names of the papers whose results are made; each is a target of the workflow."""
+        return [name for name, paper in self if paper is not None]
 
     @property
     def with_runs(self) -> dict[str, Paper]:
@@ -204,6 +211,14 @@ class Config(Described):
             if name not in self.structures:
                 hint = nearest(name, self.structures)
                 raise ValueError(f"papers.dpogl.leakage.structures: {name!r} is not one of structures; {hint}")
+        return self
+
+    @model_validator(mode="after")
+    def _learnt_dataset_is_known(self) -> Config:
+        learning = self.papers.multfaug.learning if self.papers.multfaug else None
+        if learning and learning.dataset not in self.datasets:
+            hint = nearest(learning.dataset, self.datasets)
+            raise ValueError(f"papers.multfaug.learning.dataset: {learning.dataset!r} is not one of datasets; {hint}")
         return self
 
 

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from fedpapers.errors import InputError
+from fedpapers.experiment.augmentation_plan import AugmentationPlan
 from fedpapers.experiment.config import Config, load_config
 from fedpapers.experiment.grid import PlannedRun, run_table
-from fedpapers.experiment.spec import Run, slug
+from fedpapers.experiment.spec import MnistData, Run, slug
 from fedpapers.files import read_yaml
 
 RESULTS = Path("results")
@@ -28,6 +29,7 @@ class Plan:
     Attributes:
         config: The checked configuration.
         tables: Paper -> its runs.
+        augmentation: The study of MultFAug's learning.
         runs: Run id -> the run; those that two papers share stand here once.
     """
 
@@ -39,7 +41,8 @@ class Plan:
         for planned in itertools.chain(*self.tables.values()):
             _check_segments(planned, len(self._ends(planned)))
         self.runs = {planned.id: planned for table in self.tables.values() for planned in table}
-        self._datasets = {_dataset_id(planned.run): planned.run for planned in self.runs.values()}
+        self.augmentation = AugmentationPlan(config)
+        self._datasets = {slug(name, spec.source): spec for name, spec in config.datasets.items()}
         self._partitions = {_partition_id(planned): planned.run for planned in self.runs.values()}
 
     @classmethod
@@ -69,12 +72,12 @@ class Plan:
 
     def dataset(self, wildcards: Any) -> str:
         """The description of a data set, as JSON."""
-        run: Run = self._known(self._datasets, wildcards.dataset)
-        return run.dataset.model_dump_json(exclude_none=True)
+        dataset: MnistData = self._known(self._datasets, wildcards.dataset)
+        return dataset.model_dump_json(exclude_none=True)
 
     def dataset_input(self, wildcards: Any) -> list[str]:
         """The files from which a data set is made, as far as they are there."""
-        folder = self._known(self._datasets, wildcards.dataset).dataset.path
+        folder = self._known(self._datasets, wildcards.dataset).path
         return [] if folder is None else sorted(str(file) for file in Path(folder).glob("*ubyte*"))
 
     def partition(self, wildcards: Any) -> str:
