@@ -185,13 +185,15 @@ def oversample(images: Images, labels: Labels, copies: int, seed: int) -> tuple[
         Images in ±1, shape [n (1 + copies), 784], and their labels.
     """
     originals = torch.from_numpy(images).float().unsqueeze(1)
-    draw = generator(seed, Purpose.OVERSAMPLING)
-    copied = originals.repeat(copies, 1, 1, 1)
-    numbers = torch.from_numpy(draw.uniform(-1, 1, size=(len(copied), 5)).astype(np.float32))
-    grid = functional.affine_grid(_affine(numbers), list(copied.shape), align_corners=False)
-    moved = functional.grid_sample(copied, grid, align_corners=False)
-    everything = torch.cat([originals, moved]).reshape(-1, PIXELS)
-    return everything / _GREY - 1, torch.from_numpy(labels).repeat(1 + copies)
+    everything = torch.cat([originals, _distorted(originals.repeat(copies, 1, 1, 1), seed)] if copies else [originals])
+    return everything.reshape(-1, PIXELS) / _GREY - 1, torch.from_numpy(labels).repeat(1 + copies)
+
+
+def _distorted(images: Tensor, seed: int) -> Tensor:
+    """Images [n, 1, 28, 28], each under an affine map of its own."""
+    numbers = generator(seed, Purpose.OVERSAMPLING).uniform(-1, 1, size=(len(images), 5)).astype(np.float32)
+    grid = functional.affine_grid(_affine(torch.from_numpy(numbers)), list(images.shape), align_corners=False)
+    return functional.grid_sample(images, grid, align_corners=False)
 
 
 def _affine(numbers: Tensor) -> Tensor:

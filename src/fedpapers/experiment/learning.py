@@ -87,7 +87,7 @@ class Learning(Described):
     test_samples: Annotated[int, Field(ge=4, strict=True)] | None = Field(
         None, description="Samples of each label for testing; left out: the data set's own test part (t10k)."
     )
-    gan: GanTraining = Field(description="How the server trains the generator.")
+    gan: GanTraining = Field(description="Training of the generator.")
     classifier: ClassifierTraining = Field(ClassifierTraining(), description="How a device trains.")
     seed: Annotated[list[Seed], Field(min_length=1), AfterValidator(distinct)] = Field(
         description="Each draws a layout, its channel, the devices' samples and all of training."
