@@ -30,6 +30,7 @@ plan = Plan.or_exit(config, workflow.configfiles)
 
 wildcard_constraints:
     round=r"\d{6}",
+    step=r"\d{6}",
     paper="|".join(plan.tables),
 
 
@@ -37,7 +38,9 @@ localrules:
     all,
     dpogl,
     dpfedmtl,
+    multfaug,
     leakage,
+    augmentation,
     relay,
     tune,
 
@@ -47,13 +50,13 @@ include: "rules/training.smk"
 include: "rules/results.smk"
 include: "rules/leakage.smk"
 include: "rules/dpogl.smk"
-include: "rules/relay.smk"
 include: "rules/dpfedmtl.smk"
 include: "rules/tuning.smk"
+include: "rules/relay.smk"
+include: "rules/multfaug.smk"
 
 
 rule all:
     default_target: True
     input:
-        [getattr(rules, paper).input for paper in plan.config.papers.with_runs],
-        plan.if_laid_out(rules.relay.input),
+        [getattr(rules, paper).input for paper in plan.config.papers.made],

@@ -490,6 +490,7 @@ def test_names_of_any_kind_give_safe_files(name):
     content["datasets"] = {name: BASE["datasets"]["mnist"]}
     content["papers"]["dpogl"]["common"] |= {"structure": name, "partition": name, "dataset": name}
     content["papers"]["multfaug"]["layouts"]["dataset"] = name
+    content["papers"]["multfaug"]["learning"]["dataset"] = name
     plan = Plan(load_config(content))
     files = {part for id in plan.runs for part in _files(plan, id)}
     for part in {part for file in files for part in Path(file).parts}:

@@ -15,6 +15,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 LAYERS = [  # from the top; those that stand side by side know nothing of each other
     {"cli", "__main__"},
     {"experiment"},
+    {"augment"},
     {"federated", "relay"},
     {"privacy", "data"},
     {"groups", "models", "randomness", "files", "errors", "version", "__init__"},

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from fedpapers.cli import app, main
 from fedpapers.errors import InputError
-from fedpapers.experiment.train import torch_device
+from fedpapers.experiment.environment import torch_device
 from fedpapers.files import read_yaml
 from fedpapers.groups import Groups
 from fedpapers.reporting.tables import write_table

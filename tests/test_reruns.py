@@ -110,7 +110,7 @@ def test_a_plotting_script_reruns_its_figure(checkout):
 
 def test_a_plotting_module_reruns_the_figures_that_use_it(checkout):
     edit(checkout, "src/fedpapers/reporting/partition.py", 'cmap="viridis"', 'cmap="cividis"')
-    assert planned(checkout) == {"plot_partition": 1}
+    assert planned(checkout) == {"plot_partition": 1, "plot_devices": 1}
 
 
 def test_an_accountant_reruns_the_accounting_and_what_shows_it(checkout):
@@ -220,7 +220,7 @@ def test_order_and_comments_of_the_configuration_rerun_nothing(checkout):
 
 def test_a_lost_result_is_made_again(checkout):
     (checkout / "results/dpogl/figures/partition.png").unlink()
-    assert planned(checkout) == {"plot_partition": 1}
+    assert planned(checkout) == {"plot_partition": 1, "plot_devices": 1}
 
 
 def test_a_bad_configuration_ends_in_one_line(checkout):

@@ -270,6 +270,119 @@ def train(
     train_segment(segment, Progress(folder, first, last).on_round)
 
 
+augment = typer.Typer(no_args_is_help=True, help="MultFAug's learning; what the workflow calls.")
+app.add_typer(augment, name="augment")
+
+Data = Annotated[Path, typer.Option(help="Folder of the prepared data set.")]
+DevicesFile = Annotated[Path, typer.Option("--devices", help="File of the devices.")]
+Output = Annotated[Path, typer.Option(help="What to make.")]
+
+
+@augment.command("devices")
+def augment_devices(
+    recipe: Annotated[str, typer.Option(help="What the devices' samples depend on, as JSON.")],
+    data: Data,
+    output: Output,
+) -> None:
+    """Deal a data set to devices."""
+    from fedpapers.experiment.augmentation import DevicesRecipe
+    from fedpapers.experiment.prepare_devices import prepare_devices
+
+    prepare_devices(_described(DevicesRecipe.model_validate_json, recipe, "--recipe"), data, output)
+
+
+@augment.command("seeds")
+def augment_seeds(
+    spec: Annotated[str, typer.Option(help="What the generator depends on, as JSON.")],
+    data: Data,
+    devices_file: DevicesFile,
+    output: Output,
+) -> None:
+    """Make the images of the seeds that arrived."""
+    from fedpapers.experiment.augmentation import GanSpec
+    from fedpapers.experiment.compress_seeds import make_seeds
+
+    make_seeds(_described(GanSpec.model_validate_json, spec, "--spec"), data, devices_file, output)
+
+
+@augment.command("train")
+def augment_train(
+    spec: Annotated[str, typer.Option(help="What the generator depends on, as JSON.")],
+    seeds: Annotated[Path, typer.Option(help="File of the seeds.")],
+    state: Annotated[Path, typer.Option(help="Where to leave the state.")],
+    last: Annotated[int, typer.Option(help="Step of the state to leave.")],
+    first: Annotated[int, typer.Option(help="Step of the state to start from; 0: anew.")] = 0,
+    threads: Annotated[int, typer.Option(help="Threads of this job.")] = 1,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+) -> None:
+    """Train one segment of a generator on seeds."""
+    from fedpapers.experiment.augmentation import GanSpec
+    from fedpapers.experiment.train_gan import GanSegment, train_gan
+
+    train_gan(
+        GanSegment(_described(GanSpec.model_validate_json, spec, "--spec"), seeds, state, first, last, threads, device)
+    )
+
+
+@augment.command("classify")
+def augment_classify(
+    spec: Annotated[str, typer.Option(help="What the network depends on, as JSON.")],
+    data: Data,
+    devices_file: DevicesFile,
+    output: Output,
+    generator: Annotated[Path | None, typer.Option(help="State of the generator; left out: none.")] = None,
+    threads: Annotated[int, typer.Option(help="Threads of this job.")] = 1,
+) -> None:
+    """Train and test the network of one device, alone or with generated samples."""
+    from fedpapers.experiment.augmentation import ClassifierSpec
+    from fedpapers.experiment.train_classifier import train_classifier
+
+    train_classifier(
+        _described(ClassifierSpec.model_validate_json, spec, "--spec"), data, devices_file, generator, output, threads
+    )
+
+
+@augment.command("train-judge")
+def augment_train_judge(
+    training: Annotated[str, typer.Option(help="How a network is trained, as JSON.")],
+    data: Data,
+    devices_file: DevicesFile,
+    output: Output,
+) -> None:
+    """Train the network that judges generated digits."""
+    from fedpapers.experiment.augmentation import ClassifierTraining
+    from fedpapers.experiment.judge import train_judge
+
+    train_judge(_described(ClassifierTraining.model_validate_json, training, "--training"), data, devices_file, output)
+
+
+@augment.command("judge")
+def augment_judge(
+    spec: Annotated[str, typer.Option(help="What the generator depends on, as JSON.")],
+    steps: Annotated[int, typer.Option(help="Steps of its training.")],
+    data: Data,
+    devices_file: DevicesFile,
+    seeds: Annotated[Path, typer.Option(help="File of the seeds.")],
+    generator: Annotated[Path, typer.Option(help="State of the generator.")],
+    judge: Annotated[Path, typer.Option(help="The judge.")],
+    output: Output,
+) -> None:
+    """Compare generated digits with real ones, and measure how well the seeds are hidden."""
+    from fedpapers.experiment.augmentation import GanSpec
+    from fedpapers.experiment.judge import judge_generator
+
+    judge_generator(
+        _described(GanSpec.model_validate_json, spec, "--spec"),
+        steps,
+        dataset_folder=data,
+        devices_file=devices_file,
+        seeds_file=seeds,
+        state=generator,
+        judge=judge,
+        output=output,
+    )
+
+
 def _described(read: Callable[[str], Described], text: str, option: str) -> Described:
     """What the JSON text of an option describes."""
     from pydantic import ValidationError

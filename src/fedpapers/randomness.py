@@ -32,6 +32,12 @@ class Purpose(IntEnum):
     DATA = 20
     PERSONALISE = 30
     AUDIT = 40
+    DEVICES = 50
+    COMPRESSION = 51
+    OVERSAMPLING = 52
+    GAN = 53
+    CLASSIFIER = 54
+    GENERATED = 55
 
 
 def generator(seed: int, purpose: Purpose, *, round: int = 0, group: int = 0, client: int = 0) -> np.random.Generator:

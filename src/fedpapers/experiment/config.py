@@ -25,6 +25,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, ErrorDetails
 
 from fedpapers.errors import InputError, nearest
+from fedpapers.experiment.learning import Learning
 from fedpapers.experiment.spec import (
     CelebaData,
     Count,
@@ -41,18 +42,12 @@ from fedpapers.experiment.spec import (
     Rate,
     Seed,
     StructureSpec,
+    distinct,
     slug,
 )
 from fedpapers.files import read_yaml
 
 Accountant = Literal["pld", "prv", "rdp", "gdp"]
-
-
-def _distinct(values: list[Any]) -> list[Any]:
-    for value in values:
-        if values.count(value) > 1:
-            raise ValueError(f"{value} stands here twice; expected each once")
-    return values
 
 
 def _ascending(values: list[Any]) -> list[Any]:
@@ -140,11 +135,11 @@ class LeakageAudit(Described):
 class LeakageStudy(Described):
     """Who leaks how much to whom, by the bounds: nothing of it trains."""
 
-    structures: Annotated[list[Name], Field(min_length=1), AfterValidator(_distinct)] = Field(
+    structures: Annotated[list[Name], Field(min_length=1), AfterValidator(distinct)] = Field(
         description="Names of structures of `structures`."
     )
     epochs: Count = Field(description="T: epochs of training.")
-    intervals: Annotated[list[Count], Field(min_length=1), AfterValidator(_distinct)] = Field(
+    intervals: Annotated[list[Count], Field(min_length=1), AfterValidator(distinct)] = Field(
         description="S: epochs from one inter-group epoch to the next."
     )
     noise_multiplier: Positive = Field(description="σ of every group.")
@@ -175,7 +170,7 @@ class Paper(Described):
     """The runs of one paper and how its results are shown."""
 
     delta: Fraction = Field(description="δ of every (ε, δ).")
-    accountants: Annotated[list[Accountant], Field(min_length=1), AfterValidator(_distinct)] = Field(
+    accountants: Annotated[list[Accountant], Field(min_length=1), AfterValidator(distinct)] = Field(
         description="Accountants of the privacy table; the first one is on the figures' axes."
     )
     common: RunGrid = Field(
@@ -215,14 +210,14 @@ class DpFedMtl(Paper):
         )
 
 
-class Deadlines(Described):
+class TwoDeadlines(Described):
     """Two deadlines of the uplink, in slots of a route's clock."""
 
     tight: Count = Field(description="The smaller τ.")
     loose: Count = Field(description="The larger τ.")
 
     @model_validator(mode="after")
-    def _tight_is_smaller(self) -> Deadlines:
+    def _tight_is_smaller(self) -> TwoDeadlines:
         if self.tight >= self.loose:
             raise ValueError(f"tight is {self.tight}; expected fewer slots than loose ({self.loose})")
         return self
@@ -249,7 +244,7 @@ class LayoutStudy(Described):
     dummies: Annotated[list[_Others], Field(min_length=1), AfterValidator(_ascending)] = Field(
         description="l: dummy labels of a device."
     )
-    deadlines: Deadlines = Field(description="τ of the arrivals.")
+    deadlines: TwoDeadlines = Field(description="τ of the arrivals.")
     seed: Seed = Field(0, description="Seed of layouts, channel and samples.")
 
     @model_validator(mode="after")
@@ -266,6 +261,13 @@ class MultFAug(Described):
     """MultFAug (arXiv 1907.06426): seed samples that travel over devices to a server, and what they are good for."""
 
     layouts: LayoutStudy | None = Field(None, description="The study of the radio over many layouts; left out: none.")
+    learning: Learning | None = Field(None, description="What is trained; left out: nothing.")
+
+    @model_validator(mode="after")
+    def _something_is_there(self) -> MultFAug:
+        if self.layouts is None and self.learning is None:
+            raise ValueError("neither layouts nor learning is given; expected at least one of them")
+        return self
 
 
 class Papers(Described):
@@ -280,6 +282,11 @@ class Papers(Described):
         if not any(getattr(self, name) for name in type(self).model_fields):
             raise ValueError(f"none is given; expected at least one of {', '.join(type(self).model_fields)}")
         return self
+
+    @property
+    def made(self) -> list[str]:
+        """Names of the papers whose results are made; each is a target of the workflow."""
+        return [name for name, paper in self if paper is not None]
 
     @property
     def with_runs(self) -> dict[str, Paper]:
@@ -338,11 +345,13 @@ class Config(Described):
         return self
 
     @model_validator(mode="after")
-    def _travelling_dataset_is_known(self) -> Config:
-        study = self.papers.multfaug.layouts if self.papers.multfaug else None
-        if study and study.dataset not in self.datasets:
-            hint = nearest(study.dataset, self.datasets)
-            raise ValueError(f"papers.multfaug.layouts.dataset: {study.dataset!r} is not one of datasets; {hint}")
+    def _datasets_of_multfaug_are_known(self) -> Config:
+        paper = self.papers.multfaug
+        parts = {"layouts": paper.layouts, "learning": paper.learning} if paper else {}
+        for part, study in parts.items():
+            if study and study.dataset not in self.datasets:
+                hint = nearest(study.dataset, self.datasets)
+                raise ValueError(f"papers.multfaug.{part}.dataset: {study.dataset!r} is not one of datasets; {hint}")
         return self
 
 

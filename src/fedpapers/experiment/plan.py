@@ -14,6 +14,7 @@ from typing import Any
 
 from fedpapers.data.folders import files_in
 from fedpapers.errors import InputError
+from fedpapers.experiment.augmentation_plan import AugmentationPlan
 from fedpapers.experiment.config import Config, LayoutStudy, load_config
 from fedpapers.experiment.grid import PlannedRun, run_table
 from fedpapers.experiment.prepare_data import code_of
@@ -30,6 +31,7 @@ class Plan:
     Attributes:
         config: The checked configuration.
         tables: Paper -> its runs; searches of hyper-parameters stand here too.
+        augmentation: The study of MultFAug's learning.
         runs: Run id -> the run; those that two papers share stand here once.
     """
 
@@ -41,9 +43,8 @@ class Plan:
         for planned in itertools.chain(*self.tables.values()):
             _check_segments(planned, len(self._ends(planned)))
         self.runs = {planned.id: planned for table in self.tables.values() for planned in table}
-        self._datasets = {_dataset_id(planned.run): planned.run.dataset for planned in self.runs.values()}
-        if study := self._layout_study():
-            self._datasets[_studied_id(config, study)] = config.datasets[study.dataset]
+        self.augmentation = AugmentationPlan(config)
+        self._datasets = {slug(name, spec.source): spec for name, spec in config.datasets.items()}
         self._partitions = {_partition_id(planned): planned.run for planned in self.runs.values()}
 
     @classmethod

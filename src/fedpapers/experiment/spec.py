@@ -38,6 +38,14 @@ Fraction = Annotated[float, Field(gt=0, lt=1), NotBool]
 Rate = Annotated[float, Field(gt=0, le=1), NotBool]
 
 
+def distinct(values: list[Any]) -> list[Any]:
+    """The values, each of which may stand in the list once."""
+    for value in values:
+        if values.count(value) > 1:
+            raise ValueError(f"{value} stands here twice; expected each once")
+    return values
+
+
 class Described(BaseModel):
     """A part of the configuration: unknown keys are refused, values do not change."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import platform
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from fedpapers.data.format import verify_dataset
 from fedpapers.data.partition import read_partition
 from fedpapers.errors import InputError
 from fedpapers.experiment import store
+from fedpapers.experiment.environment import environment, torch_device
 from fedpapers.experiment.fingerprint import fingerprint
 from fedpapers.experiment.spec import Run
 from fedpapers.federated.algorithms import training_groups
@@ -29,7 +29,6 @@ from fedpapers.groups import Groups
 from fedpapers.models import Layout, build
 from fedpapers.privacy.ledger import Ledger, Spent, spending_groups
 from fedpapers.privacy.mechanism import Mechanism
-from fedpapers.version import package_version
 
 METRICS = (
     "round", "accuracy", "accuracy_unpersonalised", "accuracy_by_sample", "accuracy_p10", "accuracy_p50",
@@ -106,7 +105,7 @@ def train_segment(segment: Segment, on_round: OnRound) -> None:
         "last": segment.last,
         "groups": {name: list(workers) for name, workers in federation.groups.members.items()},
         "ledger": ledger.describe(),
-        "made": environment(device) | {"seconds": round(time.monotonic() - started, 3)},
+        "made": environment(device, fingerprint(__name__)) | {"seconds": round(time.monotonic() - started, 3)},
     }
     store.write_record(store.state_path(segment.folder, segment.last), made)
 
@@ -155,34 +154,6 @@ def _mechanism(run: Run, clients: int) -> Mechanism:
         noise=run.noise or "central",
         exposed=run.description.exchanges and run.release_every > 1,
     )
-
-
-def torch_device(name: str) -> torch.device:
-    """The device of a name.
-
-    Raises:
-        InputError: The name is none of these, or a GPU is asked for and there is none.
-    """
-    if name not in ("auto", "cpu", "cuda"):
-        raise InputError(f"device is {name!r}; expected auto, cpu or cuda")
-    if name == "cuda" and not torch.cuda.is_available():
-        raise InputError("training.device is cuda: PyTorch sees no GPU; expected auto or cpu here")
-    found = torch.cuda.is_available() if name == "auto" else name == "cuda"
-    return torch.device("cuda" if found else "cpu")
-
-
-def environment(device: torch.device) -> dict[str, Any]:
-    """What a result was made with, apart from its description."""
-    return {
-        "code": fingerprint(__name__),
-        "fedpapers": package_version(),
-        "python": platform.python_version(),
-        "torch": str(torch.__version__),
-        "numpy": np.__version__,
-        "machine": platform.machine(),
-        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
-        "threads": torch.get_num_threads(),
-    }
 
 
 def _check_rounds(segment: Segment) -> None:

@@ -1,0 +1,20 @@
+"""Which device holds how many samples of which label."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from fedpapers.reporting import figures
+from fedpapers.reporting.partition import plot_partition
+
+if TYPE_CHECKING:
+    snakemake: Any
+
+figures.start()
+histogram = pd.read_csv(snakemake.input.histogram, dtype={"client": str}, keep_default_na=False)
+about = json.loads(Path(snakemake.input.about).read_text(encoding="utf-8"))
+of_devices = histogram[histogram["split"] == "train"]
+figure = plot_partition(of_devices, about["classes"], about["groups"], about["data"])
+figures.save(figure, snakemake.output.png, snakemake.output.pdf)

@@ -1,0 +1,176 @@
+"""Verdicts on what MultFAug claims about learning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from fedpapers.reporting.augmentation import DEADLINES, at_first_compression
+from fedpapers.reporting.verdicts import Outcome, Verdict, holds, holds_in
+
+_LARGE = 0.1  # a large margin, in accuracy
+_RECOGNISABLE = 0.75  # of generated digits are taken for their label
+_LEVEL = 0.02  # accuracies that differ by less are equal
+_ERRORS = 2  # a difference counts from so many standard errors on
+_PEAKS = {10: 2, 25: 3}  # the paper's M of the least latency
+
+
+def augmentation_verdicts(cells: pd.DataFrame, quality: pd.DataFrame) -> Iterator[Verdict]:
+    """The verdicts in the order of the paper's figures.
+
+    Args:
+        cells: `cells.csv`.
+        quality: `quality.csv`.
+    """
+    over_hops = at_first_compression(cells)
+    yield _recognisable(quality)
+    yield _degraded(quality)
+    yield _monotone(quality, "f1", -1, "The generator's F1 falls as ρ grows")
+    yield _monotone(quality, "common_map_privacy", 1, "Sample privacy rises with ρ")
+    yield _tighter(quality, "f1", "lower", "A tighter deadline lowers the generator's F1")
+    yield _tighter(quality, "own_map_privacy", "higher", "A tighter deadline raises sample privacy (own map)")
+    yield _tighter(quality, "common_map_privacy", "higher", "A tighter deadline raises sample privacy (common map)")
+    yield _target_gain(over_hops)
+    yield _overall_gain(over_hops)
+    yield _peak(over_hops)
+    yield _level(over_hops)
+    yield _many_seeds(over_hops)
+
+
+def _recognisable(quality: pd.DataFrame) -> Verdict:
+    low = quality[(quality["compression"] <= 0.04) & (quality["deadline"] == "loose")]
+    shares = low.groupby("compression")["recognised"].mean()
+    return Verdict(
+        "At ρ = 0 and 0.04 the generator yields recognisable digits",
+        holds_in(int((shares >= _RECOGNISABLE).sum()), len(shares)),
+        f"share that a network trained on real digits takes for their label, loose deadline: {_listed(shares)}"
+        f" (real ones: {_mean(quality['recognised_of_real'])}); rule: at least {_RECOGNISABLE:.0%}",
+    )
+
+
+def _degraded(quality: pd.DataFrame) -> Verdict:
+    shares = quality[quality["deadline"] == "loose"].groupby("compression")["recognised"].mean()
+    high, low = shares[shares.index >= 0.15], shares[shares.index <= 0.04]
+    if high.empty or low.empty:
+        return Verdict("At ρ = 0.15 it fails for some digits", "not decided", "ρ = 0.15 or a small ρ is not studied")
+    return Verdict(
+        "At ρ = 0.15 it fails for some digits",
+        holds(bool(high.iloc[0] < low.min() - _LEVEL)),
+        f"share recognised, loose deadline: {_listed(shares)}; rule: at 0.15 more than {_LEVEL:.0%} below ρ ≤ 0.04",
+    )
+
+
+def _monotone(quality: pd.DataFrame, measure: str, sign: int, claim: str) -> Verdict:
+    good = cases = 0
+    evidence = []
+    for deadline in DEADLINES:
+        means = quality[quality["deadline"] == deadline].groupby("compression")[measure].mean()
+        steps = sign * np.diff(means)
+        good, cases = good + int((steps > 0).sum()), cases + len(steps)
+        evidence.append(f"{deadline}: {_listed(means, 3)}")
+    return Verdict(claim, holds_in(good, cases), f"{'; '.join(evidence)}; {good} of {cases} steps")
+
+
+def _tighter(quality: pd.DataFrame, measure: str, wanted: str, claim: str) -> Verdict:
+    both = quality.pivot_table(index=["compression", "seed"], columns="deadline", values=measure)
+    if set(both.columns) != set(DEADLINES) or both.dropna().empty:
+        return Verdict(claim, "not decided", "not both deadlines are judged")
+    both = both.dropna()
+    difference = both["tight"] - both["loose"]
+    per_rate = difference.groupby("compression").mean()
+    good = int(((per_rate < 0) if wanted == "lower" else (per_rate > 0)).sum())
+    evidence = f"tight minus loose by ρ: {_listed(per_rate, 3)}; {_repetitions(both)} repetitions"
+    return Verdict(claim, holds_in(good, len(per_rate)), evidence)
+
+
+def _target_gain(cells: pd.DataFrame) -> Verdict:
+    gain = cells["target_accuracy_augmented"] - cells["target_accuracy_alone"]
+    by_number = gain.groupby(cells["devices"]).mean()
+    good = int((by_number > _LARGE).sum())
+    covered = gain[cells["target_seeds"] > 0]
+    return Verdict(
+        "Augmentation raises the reference device's accuracy on its target label by a large margin",
+        holds_in(good, len(by_number)),
+        f"gain by N, mean over M and both deadlines: {_listed(by_number)}; it rises in"
+        f" {int((covered > 0).sum())} of {len(covered)} cells whose target label arrived; rule: more than {_LARGE:.0%}",
+    )
+
+
+def _overall_gain(cells: pd.DataFrame) -> Verdict:
+    gain = (cells["accuracy_augmented"] - cells["accuracy_alone"]).groupby(cells["devices"]).mean()
+    return Verdict(
+        "Augmentation raises the reference device's accuracy over all labels",
+        holds_in(int((gain > 0).sum()), len(gain)),
+        f"gain by N: {_listed(gain)}",
+    )
+
+
+def _peak(cells: pd.DataFrame) -> Verdict:
+    claim = "Under the tight deadline accuracy is largest at 2 (N = 10) and 3 (N = 25) hops"
+    tight = cells[cells["deadline"] == "tight"]
+    outcomes, evidence = [], []
+    for devices, peak in _PEAKS.items():
+        of_number = tight[tight["devices"] == devices]
+        by_seed = of_number.pivot_table(index="seed", columns="hops", values="accuracy_augmented")
+        if peak not in by_seed.columns or len(by_seed.columns) < 2:
+            continue
+        means = by_seed.mean()
+        evidence.append(f"N = {devices}: {_listed(means)}")
+        outcomes.append(_is_peak(by_seed, peak))
+    if not outcomes:
+        return Verdict(claim, "not decided", "the numbers of hops are not studied")
+    undecided = "not decided" in outcomes
+    outcome: Outcome = "not decided" if undecided else holds_in(outcomes.count("holds"), len(outcomes))
+    rule = f"rule: ahead of each other M by more than {_ERRORS} standard errors of the paired difference"
+    repetitions = f"{_repetitions(tight)} repetitions"
+    return Verdict(claim, outcome, f"{'; '.join(evidence)}; {repetitions}; {rule}")
+
+
+def _is_peak(by_seed: pd.DataFrame, peak: int) -> Outcome:
+    others = by_seed.loc[:, by_seed.columns.to_numpy() != peak]
+    difference = by_seed[[peak]].to_numpy() - others.to_numpy()
+    if len(by_seed) < 2:
+        return "not decided"
+    error = difference.std(axis=0, ddof=1) / np.sqrt(len(by_seed))
+    if (difference.mean(axis=0) > _ERRORS * error).all():
+        return "holds"
+    return "does not hold" if (difference.mean(axis=0) < -_ERRORS * error).any() else "not decided"
+
+
+def _level(cells: pd.DataFrame) -> Verdict:
+    loose = cells[cells["deadline"] == "loose"]
+    means = loose.groupby(["devices", "hops"])["accuracy_augmented"].mean().unstack("hops")
+    spread = means.max(axis=1) - means.min(axis=1)
+    return Verdict(
+        "With a loose deadline accuracy is high whatever the number of hops",
+        holds_in(int((spread <= _LEVEL).sum()), len(spread)),
+        f"largest minus smallest over M by N: {_listed(spread)}; rule: at most {_LEVEL:.0%}",
+    )
+
+
+def _many_seeds(cells: pd.DataFrame) -> Verdict:
+    loose = cells[cells["deadline"] == "loose"]
+    seeds = loose.groupby(["devices", "hops"])["seeds"].mean().unstack("hops")
+    labels = loose.groupby("devices")["labels"].mean()
+    falls = seeds.iloc[:, -1] < seeds.iloc[:, 0]
+    listed = "; ".join(f"N = {devices}: {_listed(row, 0, 1)}" for devices, row in seeds.iterrows())
+    return Verdict(
+        "With a loose deadline the server has as many seeds whatever the number of hops",
+        holds_in(int((~falls).sum()), len(falls)),
+        f"seeds by M, {listed}; labels by N: {_listed(labels, 1, 1)}: a route keeps at most b of a label",
+    )
+
+
+def _repetitions(rows: pd.DataFrame) -> int:
+    values = rows["seed"] if "seed" in rows else rows.index.get_level_values("seed")
+    return int(values.nunique())
+
+
+def _mean(values: pd.Series[float]) -> str:
+    return "not available" if values.empty else f"{values.mean():.2f}"
+
+
+def _listed(values: pd.Series[float], digits: int = 2, scale: float = 1) -> str:
+    return ", ".join(f"{value * scale:.{digits}f} ({key:g})" for key, value in values.items()) or "not available"
