@@ -487,7 +487,7 @@ def test_names_of_any_kind_give_safe_files(name):
     content = changed(
         {f"structures/{name}": BASE["structures"]["overlapping"], f"partitions/{name}": BASE["partitions"]["by-group"]}
     )
-    content["datasets"] = {name: BASE["datasets"]["mnist"]}
+    content["datasets"] |= {name: BASE["datasets"]["mnist"]}
     content["papers"]["dpogl"]["common"] |= {"structure": name, "partition": name, "dataset": name}
     content["papers"]["multfaug"]["layouts"]["dataset"] = name
     content["papers"]["multfaug"]["learning"]["dataset"] = name
