@@ -223,6 +223,18 @@ def test_claims_are_not_decided_without_runs(tmp_path, epsilons, left):
     assert [verdict.outcome for verdict in no_paper[8:]] == ["not decided"] * 2
 
 
+def test_a_method_that_does_not_learn_converges_neither_fast_nor_slowly(results, epsilons):
+    history = made_up_history(results.runs)
+    flat = history["run"].str.startswith("dpfedavg-femnist-9.69")
+    history.loc[flat, "accuracy"] = 0.02
+    verdicts = claims(results, history, epsilons)
+    assert (verdicts[6].outcome, verdicts[7].outcome) == ("holds", "not decided")
+    assert "DPFedAvg at the start, at the start, at the start" in verdicts[7].evidence
+    slower = history.assign(accuracy=np.where(history["run"].str.startswith("fedmtl"), 0.3, history["accuracy"]))
+    verdict = claims(results, slower, epsilons)[6]
+    assert (verdict.outcome, "FedMTL never, never, never" in verdict.evidence) == ("does not hold", True)
+
+
 def test_one_seed_and_noisy_seeds_decide_nothing(tmp_path, epsilons):
     results = results_of(made_up(seeds=(0,)), tmp_path)
     assert claims(results, made_up_history(results.runs), epsilons)[0].outcome == "not decided"

@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from fedpapers.reporting import published
 from fedpapers.reporting.figures import palette
@@ -231,6 +231,7 @@ def plot_convergence(results: Results, history: pd.DataFrame, scale: str) -> Fig
                 _line(axes, curves, algorithm, f"{title}{variant}", colour)
         noise = "" if sigma is None else f", σ = {sigma:g}"
         axes.set(title=f"{results.shown(dataset).name}{noise}", xlabel="round", ylim=(0, 1))
+        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
         axes.yaxis.set_major_formatter(PercentFormatter(1))
     grid[0][0].set_ylabel(f"mean test accuracy of clients\n({scale} scale)")
     handles = {label: h for axes in grid[0] for h, label in zip(*axes.get_legend_handles_labels(), strict=True)}
