@@ -9,12 +9,17 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from fedpapers.errors import InputError
 from fedpapers.version import package_version
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+Model = TypeVar("Model", bound="BaseModel")
 
 app = typer.Typer(
     add_completion=False,
@@ -142,13 +147,21 @@ def config_check(
     files: Annotated[list[Path] | None, typer.Argument(help="Files; later ones go before. [config.yaml]")] = None,
     as_json: Json = False,
 ) -> None:
-    """Check a configuration whole, and count the runs of each paper."""
+    """Check a configuration whole, count the runs of each paper, and say what the study of learning costs."""
     from fedpapers.experiment.config import read_config
     from fedpapers.experiment.plan import Plan
 
     plan = Plan(read_config(files or [Path("config.yaml")]))
     runs = {paper: len(table) for paper, table in plan.tables.items()}
-    _print({"runs": runs}, f"runs: {', '.join(f'{paper} {count}' for paper, count in runs.items())}", as_json)
+    text = f"runs: {', '.join(f'{paper} {count}' for paper, count in runs.items()) or 'none'}"
+    learning = plan.augmentation.counts() | plan.augmentation.cost()
+    if plan.augmentation.learning:
+        text += (
+            f"\nlearning of multfaug: {learning['cells']} cells, {learning['generators']} generators"
+            f" ({learning['steps']:,} steps), {learning['networks']} networks; about {learning['cpu_hours']:g} hours of"
+            f" one CPU core, {learning['gigabytes']:g} GB"
+        )
+    _print({"runs": runs, "learning": learning}, text, as_json)
 
 
 @config.command("reference")
@@ -202,7 +215,7 @@ def data_prepare(
     from fedpapers.experiment.prepare_data import prepare_data
     from fedpapers.experiment.spec import MnistData
 
-    prepare_data(MnistData.model_validate_json(spec), output)
+    prepare_data(_described(MnistData, spec, "--spec"), output)
 
 
 @data.command("partition")
@@ -215,7 +228,7 @@ def data_partition(
     from fedpapers.experiment.prepare_partition import prepare_partition
     from fedpapers.experiment.spec import PartitionRecipe
 
-    prepare_partition(PartitionRecipe.model_validate_json(recipe), data, output)
+    prepare_partition(_described(PartitionRecipe, recipe, "--recipe"), data, output)
 
 
 @data.command("inspect")
@@ -239,7 +252,7 @@ def train(
     data: Annotated[Path, typer.Option(help="Folder of the prepared data set.")],
     partition: Annotated[Path, typer.Option(help="File of the partition.")],
     first: Annotated[int, typer.Option(help="Round of the state to start from; 0: anew.")] = 0,
-    threads: Annotated[int, typer.Option(help="Threads of this job.")] = 1,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of this job.")] = 1,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
 ) -> None:
     """Train one segment of a run; what the workflow calls for each."""
@@ -247,7 +260,7 @@ def train(
     from fedpapers.experiment.spec import Run
     from fedpapers.experiment.train import Segment, train_segment
 
-    segment = Segment(Run.model_validate_json(run), folder, first, last, data, partition, threads, device)
+    segment = Segment(_described(Run, run, "--run"), folder, first, last, data, partition, threads, device)
     train_segment(segment, Progress(folder, first, last).on_round)
 
 
@@ -269,7 +282,7 @@ def augment_devices(
     from fedpapers.experiment.augmentation import DevicesRecipe
     from fedpapers.experiment.prepare_devices import prepare_devices
 
-    prepare_devices(DevicesRecipe.model_validate_json(recipe), data, output)
+    prepare_devices(_described(DevicesRecipe, recipe, "--recipe"), data, output)
 
 
 @augment.command("seeds")
@@ -283,7 +296,7 @@ def augment_seeds(
     from fedpapers.experiment.augmentation import GanSpec
     from fedpapers.experiment.compress_seeds import make_seeds
 
-    make_seeds(GanSpec.model_validate_json(spec), data, devices_file, output)
+    make_seeds(_described(GanSpec, spec, "--spec"), data, devices_file, output)
 
 
 @augment.command("train")
@@ -293,14 +306,14 @@ def augment_train(
     state: Annotated[Path, typer.Option(help="Where to leave the state.")],
     last: Annotated[int, typer.Option(help="Step of the state to leave.")],
     first: Annotated[int, typer.Option(help="Step of the state to start from; 0: anew.")] = 0,
-    threads: Annotated[int, typer.Option(help="Threads of this job.")] = 1,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of this job.")] = 1,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
 ) -> None:
     """Train one segment of a generator on seeds."""
     from fedpapers.experiment.augmentation import GanSpec
     from fedpapers.experiment.train_gan import GanSegment, train_gan
 
-    train_gan(GanSegment(GanSpec.model_validate_json(spec), seeds, state, first, last, threads, device))
+    train_gan(GanSegment(_described(GanSpec, spec, "--spec"), seeds, state, first, last, threads, device))
 
 
 @augment.command("classify")
@@ -310,13 +323,13 @@ def augment_classify(
     devices_file: DevicesFile,
     output: Output,
     generator: Annotated[Path | None, typer.Option(help="State of the generator; left out: none.")] = None,
-    threads: Annotated[int, typer.Option(help="Threads of this job.")] = 1,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of this job.")] = 1,
 ) -> None:
     """Train and test the network of one device, alone or with generated samples."""
     from fedpapers.experiment.augmentation import ClassifierSpec
     from fedpapers.experiment.train_classifier import train_classifier
 
-    train_classifier(ClassifierSpec.model_validate_json(spec), data, devices_file, generator, output, threads)
+    train_classifier(_described(ClassifierSpec, spec, "--spec"), data, devices_file, generator, output, threads)
 
 
 @augment.command("train-judge")
@@ -330,7 +343,7 @@ def augment_train_judge(
     from fedpapers.experiment.augmentation import ClassifierTraining
     from fedpapers.experiment.judge import train_judge
 
-    train_judge(ClassifierTraining.model_validate_json(training), data, devices_file, output)
+    train_judge(_described(ClassifierTraining, training, "--training"), data, devices_file, output)
 
 
 @augment.command("judge")
@@ -349,7 +362,7 @@ def augment_judge(
     from fedpapers.experiment.judge import judge_generator
 
     judge_generator(
-        GanSpec.model_validate_json(spec),
+        _described(GanSpec, spec, "--spec"),
         steps,
         dataset_folder=data,
         devices_file=devices_file,
@@ -358,6 +371,18 @@ def augment_judge(
         judge=judge,
         output=output,
     )
+
+
+def _described(model: type[Model], text: str, option: str) -> Model:
+    """What the JSON text of an option describes."""
+    from pydantic import ValidationError
+
+    try:
+        return model.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise InputError(f"{option}: {place}{': ' if place else ''}{first['msg']}") from None
 
 
 def _print(value: Any, text: str, as_json: bool) -> None:

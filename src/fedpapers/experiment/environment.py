@@ -16,8 +16,10 @@ def torch_device(name: str) -> torch.device:
     """The device of a name.
 
     Raises:
-        InputError: A GPU is asked for and there is none.
+        InputError: The name is none of these, or a GPU is asked for and there is none.
     """
+    if name not in ("auto", "cpu", "cuda"):
+        raise InputError(f"device is {name!r}; expected auto, cpu or cuda")
     if name == "cuda" and not torch.cuda.is_available():
         raise InputError("training.device is cuda: PyTorch sees no GPU; expected auto or cpu here")
     found = torch.cuda.is_available() if name == "auto" else name == "cuda"

@@ -114,7 +114,7 @@ def federate(run: Run, dataset_folder: Path, partition_file: Path, device: torch
         InputError: The data set, the partition and the run do not fit each other.
     """
     dataset = verify_dataset(dataset_folder)
-    partition = read_partition(partition_file, len(dataset.labels))
+    partition = read_partition(partition_file, len(dataset.labels), run.recipe.noted())
     structure = run.structure.build() if run.structure else Groups({"all": partition.clients})
     if structure.workers != partition.clients:
         raise InputError(f"{partition_file}: its clients are not the workers of the run's structure; make it again")
