@@ -32,7 +32,7 @@ def planned(folder, *arguments):
     if "Nothing to be done" in text:
         return {}
     table = re.findall(r"^(\w+) +(\d+)$", text.split("Job stats:")[1].split("total")[0], re.MULTILINE)
-    return {rule: int(count) for rule, count in table if rule not in ("all", "dpogl", "leakage")}
+    return {rule: int(count) for rule, count in table if rule not in ("all", "dpogl", "leakage", "multfaug")}
 
 
 def edit(folder, file, old, new):

@@ -341,7 +341,7 @@ def augment_train_judge(
 ) -> None:
     """Train the network that judges generated digits."""
     from fedpapers.experiment.augmentation import ClassifierTraining
-    from fedpapers.experiment.judge import train_judge
+    from fedpapers.experiment.train_judge import train_judge
 
     train_judge(_described(ClassifierTraining, training, "--training"), data, devices_file, output)
 

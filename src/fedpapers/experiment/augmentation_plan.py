@@ -206,7 +206,9 @@ class AugmentationPlan:
 
     @cached_property
     def _gans(self) -> dict[str, GanSpec]:
-        return {cell.gan.id: cell.gan for cell in self.cells if cell.gan}
+        """Those that a device or the comparison asks for."""
+        used = [cell.augmented.gan for cell in self.cells] + [cell.gan for cell in self.compared]
+        return {gan.id: gan for gan in used if gan}
 
     @cached_property
     def _classifiers(self) -> dict[str, ClassifierSpec]:
