@@ -152,7 +152,7 @@ rule train_judge:
         runtime=30,
     params:
         training=plan.augmentation.judge_training,
-        code=fingerprint("fedpapers.experiment.judge"),
+        code=fingerprint("fedpapers.experiment.train_judge"),
     message:
         "Training the judge of generated digits"
     shell:

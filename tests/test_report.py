@@ -40,7 +40,10 @@ def test_the_report_holds_every_result_with_its_caption(report):
         "leakage_audit.png", "leakage.html", "accuracy_by_leakage.png", "role_of_interval.png", "verdicts.html",
         "latency.png", "arrivals.png", "sample_privacy.png", "layout.png", "hops.html", "payload.html",
         "relay_verdicts.html",
-        "contact_sheet_femnist_embedded.png", "contact_sheet_celeba_embedded.png",
+        "contact_sheet_femnist_embedded.png", "contact_sheet_celeba_embedded.png", "clients.html", "methods.html",
+        "noise.html", "guarantees.html", "claims.html", "tradeoff.png", "convergence.png",
+        "devices.png", "seeds_and_digits.png", "quality.png", "accuracy_by_hops.png", "augmentation.html",
+        "augmentation_verdicts.html",
     }  # fmt: skip
     assert all((report / result["data_uri"]).stat().st_size > 0 for result in results.values())
     assert all(re.search("scale|worker|client", result["caption"]) for result in results.values())

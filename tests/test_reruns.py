@@ -46,7 +46,7 @@ def planned(folder, *arguments):
     if "Nothing to be done" in text:
         return {}
     table = re.findall(r"^(\w+) +(\d+)$", text.split("Job stats:")[1].split("total")[0], re.MULTILINE)
-    targets = ("all", "dpogl", "dpfedmtl", "leakage", "relay")
+    targets = ("all", "dpogl", "dpfedmtl", "multfaug", "augmentation", "leakage", "relay")
     return {rule: int(count) for rule, count in table if rule not in targets}
 
 

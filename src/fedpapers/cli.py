@@ -145,13 +145,21 @@ def config_check(
     files: Annotated[list[Path] | None, typer.Argument(help="Files; later ones go before. [config.yaml]")] = None,
     as_json: Json = False,
 ) -> None:
-    """Check a configuration whole, and count the runs of each paper."""
+    """Check a configuration whole, count the runs of each paper, and say what the study of learning costs."""
     from fedpapers.experiment.config import read_config
     from fedpapers.experiment.plan import Plan
 
     plan = Plan(read_config(files or [Path("config.yaml")]))
     runs = {paper: len(table) for paper, table in plan.tables.items()}
-    _print({"runs": runs}, f"runs: {', '.join(f'{paper} {count}' for paper, count in runs.items())}", as_json)
+    text = f"runs: {', '.join(f'{paper} {count}' for paper, count in runs.items()) or 'none'}"
+    learning = plan.augmentation.counts() | plan.augmentation.cost()
+    if plan.augmentation.learning:
+        text += (
+            f"\nlearning of multfaug: {learning['cells']} cells, {learning['generators']} generators"
+            f" ({learning['steps']:,} steps), {learning['networks']} networks; about {learning['cpu_hours']:g} hours of"
+            f" one CPU core, {learning['gigabytes']:g} GB"
+        )
+    _print({"runs": runs, "learning": learning}, text, as_json)
 
 
 @config.command("cost")
@@ -312,7 +320,7 @@ def augment_train(
     state: Annotated[Path, typer.Option(help="Where to leave the state.")],
     last: Annotated[int, typer.Option(help="Step of the state to leave.")],
     first: Annotated[int, typer.Option(help="Step of the state to start from; 0: anew.")] = 0,
-    threads: Annotated[int, typer.Option(help="Threads of this job.")] = 1,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of this job.")] = 1,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
 ) -> None:
     """Train one segment of a generator on seeds."""
@@ -331,7 +339,7 @@ def augment_classify(
     devices_file: DevicesFile,
     output: Output,
     generator: Annotated[Path | None, typer.Option(help="State of the generator; left out: none.")] = None,
-    threads: Annotated[int, typer.Option(help="Threads of this job.")] = 1,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of this job.")] = 1,
 ) -> None:
     """Train and test the network of one device, alone or with generated samples."""
     from fedpapers.experiment.augmentation import ClassifierSpec
@@ -351,7 +359,7 @@ def augment_train_judge(
 ) -> None:
     """Train the network that judges generated digits."""
     from fedpapers.experiment.augmentation import ClassifierTraining
-    from fedpapers.experiment.judge import train_judge
+    from fedpapers.experiment.train_judge import train_judge
 
     train_judge(_described(ClassifierTraining.model_validate_json, training, "--training"), data, devices_file, output)
 

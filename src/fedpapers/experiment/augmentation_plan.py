@@ -8,6 +8,7 @@ results/multfaug/classifiers/{classifier}.json
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +22,15 @@ from fedpapers.experiment.spec import slug
 
 FOLDER = Path("results/multfaug")
 
+LABELS = 10
+
 T = TypeVar("T")
+
+_S_PER_GAN_IMAGE = 6e-4
+_S_PER_IMAGE, _S_PER_TEST_IMAGE = 1e-3, 4e-4
+_S_PER_JOB = 2.5
+_GB_PER_STATE = 0.029
+_TEST_PART = 1000  # of each label, in MNIST
 
 
 class AugmentationPlan:
@@ -158,15 +167,29 @@ class AugmentationPlan:
         return {"histogram": str(folder / "histogram.csv"), "about": str(folder / "about.json")}
 
     def counts(self) -> dict[str, int]:
-        """How much there is to do."""
-        steps = self._study.gan.steps if self.learning else 0
+        """How much there is to do; all 0 without a study."""
+        study = self.learning
+        states = math.ceil(study.gan.steps / study.gan.segment_steps) if study else 0
         return {
             "cells": len(self.cells),
             "devices": len(self._recipes),
             "generators": len(self._gans),
-            "steps": steps * len(self._gans),
+            "steps": study.gan.steps * len(self._gans) if study else 0,
+            "states": states * len(self._gans),
             "networks": len(self._classifiers),
         }
+
+    def cost(self) -> dict[str, float]:
+        """Rough hours of one CPU core and gigabytes of states, from what was measured on one core of 2026."""
+        if self.learning is None:
+            return {"cpu_hours": 0.0, "gigabytes": 0.0}
+        counts, training = self.counts(), self.learning.classifier
+        trained = counts["networks"] * training.epochs * LABELS * self.learning.samples_per_label
+        tested = counts["networks"] * (LABELS * (self.learning.test_samples or _TEST_PART))
+        images = self.learning.gan.batch_size * counts["steps"]
+        jobs = 2 * counts["generators"] + counts["networks"]
+        seconds = images * _S_PER_GAN_IMAGE + trained * _S_PER_IMAGE + tested * _S_PER_TEST_IMAGE + jobs * _S_PER_JOB
+        return {"cpu_hours": round(seconds / 3600, 2), "gigabytes": round(counts["states"] * _GB_PER_STATE, 2)}
 
     # What there is
 
@@ -183,7 +206,9 @@ class AugmentationPlan:
 
     @cached_property
     def _gans(self) -> dict[str, GanSpec]:
-        return {cell.gan.id: cell.gan for cell in self.cells if cell.gan}
+        """Those that a device or the comparison asks for."""
+        used = [cell.augmented.gan for cell in self.cells] + [cell.gan for cell in self.compared]
+        return {gan.id: gan for gan in used if gan}
 
     @cached_property
     def _classifiers(self) -> dict[str, ClassifierSpec]:

@@ -1,4 +1,4 @@
-"""Judging generated digits: the network in whose features they are compared with real ones, and the comparison."""
+"""Judging generated digits: how they compare with real ones, and how well the seeds are hidden."""
 
 from __future__ import annotations
 
@@ -9,39 +9,23 @@ import torch
 from safetensors.numpy import save
 
 from fedpapers.augment.cgan import Generator, generate
-from fedpapers.augment.checkpoint import read_generator, read_judge, write_judge
-from fedpapers.augment.classifier import answers, features, train_network
+from fedpapers.augment.checkpoint import read_generator, read_judge
+from fedpapers.augment.classifier import answers, features
 from fedpapers.augment.quality import quality
 from fedpapers.augment.seeds import Images, Labels, read_seeds
 from fedpapers.data.devices import Devices, read_devices
 from fedpapers.data.format import Dataset, verify_dataset
-from fedpapers.experiment.augmentation import ClassifierTraining, GanSpec
+from fedpapers.experiment.augmentation import GanSpec
 from fedpapers.files import replacing, write_json
 from fedpapers.randomness import Purpose, generator
 from fedpapers.relay.compression import sparsify
 from fedpapers.relay.layouts import LABELS
 from fedpapers.relay.privacy import LEAST_SAMPLES, CommonMap, own_map_privacy
 
-_JUDGE_SEED = 0  # one judge for all repetitions
+_MAP_SEED = 0  # one map for all repetitions
 _MOST_JUDGED = 200  # real and generated digits of each label
 _ON_MAP = 50  # real digits of each label that make the common map
 _SHOWN = 8  # generated digits of each label on the contact sheet
-
-
-def train_judge(training: ClassifierTraining, dataset_folder: Path, devices_file: Path, output: Path) -> None:
-    """Train the judge on the digits that no device has, and write it.
-
-    Raises:
-        InputError: A file does not fit.
-    """
-    torch.set_num_threads(1)
-    dataset = verify_dataset(dataset_folder)
-    held_out = read_devices(devices_file, len(dataset)).held_out
-    images, labels = np.asarray(dataset.images[held_out]), np.asarray(dataset.labels[held_out])
-    write_judge(
-        output,
-        train_network(images, labels, training.epochs, training.batch_size, training.learning_rate, _JUDGE_SEED),
-    )
 
 
 def judge_generator(
@@ -110,7 +94,7 @@ def _privacy(seeds: Images, real: Images, real_labels: Labels, compression: floa
     if len(seeds) < LEAST_SAMPLES:
         return {"own_map_privacy": None, "common_map_privacy": None}
     on_map = np.concatenate([np.flatnonzero(real_labels == label)[:_ON_MAP] for label in range(LABELS)])
-    fixed = sparsify(real[on_map], compression, generator(_JUDGE_SEED, Purpose.COMPRESSION, round=1))
+    fixed = sparsify(real[on_map], compression, generator(_MAP_SEED, Purpose.COMPRESSION, round=1))
     return {
         "own_map_privacy": own_map_privacy(seeds / 255),
         "common_map_privacy": CommonMap.of(fixed / 255).privacy(seeds / 255),

@@ -116,6 +116,7 @@ def plot_accuracy_by_hops(cells: pd.DataFrame) -> Figure:
         axes[0, column].set_title(f"N = {devices}")
         axes[2, column].set_xlabel("M: most hops of a route")
         axes[2, column].xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes[2, 0].set_ylim(0, 1.15 * cells.groupby(["devices", "deadline", "hops"])["seeds"].mean().max())
     for row, name in enumerate(("test accuracy (%)", "accuracy on the target label (%)", "seeds at the server")):
         axes[row, 0].set_ylabel(name)
     handles = axes[0, 0].get_legend_handles_labels()[0]
@@ -141,8 +142,6 @@ def _seeds(axis: Axes, cells: pd.DataFrame) -> None:
             at, place = (hops, group["seeds"].mean()), (0, 6 if above else -12)
             text = f"{100 * group['covered'].mean():.0f} %"
             axis.annotate(text, at, place, textcoords="offset points", ha="center", fontsize=7)
-    axis.margins(y=0.2)
-    axis.set_ylim(bottom=0)
 
 
 def _line(axis: Axes, rows: pd.DataFrame, x: str, y: str, **style: Any) -> None:
