@@ -36,6 +36,7 @@ def test_the_report_holds_every_result_with_its_caption(report):
     assert shown == {
         "accuracy.html", "accuracy_by_epsilon.png", "accuracy_by_round.png", "partition.png", "structures.html",
         "structures.png", "leakage_over_time.png", "leakage_over_distance.png", "leakage_of_pairs.png",
+        "leakage_audit.png", "leakage.html", "accuracy_by_leakage.png", "role_of_interval.png", "verdicts.html",
     }  # fmt: skip
     assert all((report / result["data_uri"]).stat().st_size > 0 for result in results.values())
     assert all("scale" in result["caption"] or "worker" in result["caption"] for result in results.values())

@@ -14,9 +14,14 @@ from checkout import snakemake
 pytestmark = [pytest.mark.workflow, pytest.mark.xdist_group("workflow")]
 
 AGGREGATES = {"collect_runs", "account", "tabulate_accuracy", "plot_accuracy_by_epsilon", "plot_accuracy_by_round"}
-DOWNSTREAM = AGGREGATES | {"plot_partition"}
+LEAKING_RUNS = {"account_leakage", "tabulate_leakage", "plot_accuracy_by_leakage", "plot_role_of_interval"}
+RESULTS = AGGREGATES | LEAKING_RUNS | {"tabulate_verdicts"}
+DOWNSTREAM = RESULTS | {"plot_partition"}
 STUDY = {"study_leakage", "plot_leakage_over_time", "plot_leakage_over_distance", "plot_leakage_of_pairs"}
-RUNS = 4  # of configs/tiny.yaml, each in two segments
+ACCOUNTING = LEAKING_RUNS | {"account", "tabulate_accuracy", "plot_accuracy_by_epsilon", "tabulate_verdicts"}
+AUDIT = {"audit_leakage", "plot_leakage_audit"}
+
+RUNS = 5  # of configs/tiny.yaml, each in two segments
 
 
 def planned(folder, *arguments):
@@ -48,10 +53,12 @@ def test_the_tiny_experiment_leaves_all_results(finished):
     results = finished / "results"
     assert len(list(results.glob("runs/*/run.json"))) == RUNS
     names = "accuracy_by_epsilon accuracy_by_round partition structures"
-    for name in [*names.split(), "leakage_over_time", "leakage_over_distance", "leakage_of_pairs"]:
+    leakage = "leakage_over_time leakage_over_distance leakage_of_pairs leakage_audit"
+    for name in f"{names} {leakage} accuracy_by_leakage role_of_interval".split():
         assert (results / f"dpogl/figures/{name}.png").read_bytes().startswith(b"\x89PNG")
         assert (results / f"dpogl/figures/{name}.pdf").read_bytes().startswith(b"%PDF")
-    assert r"\toprule" in (results / "dpogl/tables/accuracy.tex").read_text()
+    for name in ("accuracy", "leakage", "structures", "verdicts"):
+        assert r"\toprule" in (results / f"dpogl/tables/{name}.tex").read_text()
     record = json.loads(next(results.glob("runs/*/round-000002.json")).read_text())
     assert record["made"]["code"] and record["run"]["seed"] == 0 and record["sha256"]
 
@@ -91,12 +98,12 @@ def test_a_plotting_module_reruns_the_figures_that_use_it(checkout):
 
 def test_an_accountant_reruns_the_accounting_and_what_shows_it(checkout):
     edit(checkout, "src/fedpapers/privacy/accounting.py", "_LARGEST_MU = 1e15", "_LARGEST_MU = 1e14")
-    assert planned(checkout) == dict.fromkeys({"account", "tabulate_accuracy", "plot_accuracy_by_epsilon"} | STUDY, 1)
+    assert planned(checkout) == dict.fromkeys(ACCOUNTING | STUDY | AUDIT, 1)
 
 
 def test_a_leakage_bound_reruns_the_study_and_its_figures(checkout):
     edit(checkout, "src/fedpapers/privacy/leakage.py", "_MOST_GROUPS_OF_LARGE = 8", "_MOST_GROUPS_OF_LARGE = 7")
-    assert planned(checkout) == dict.fromkeys(STUDY, 1)
+    assert planned(checkout) == dict.fromkeys(STUDY | AUDIT | LEAKING_RUNS | {"tabulate_verdicts"}, 1)
 
 
 def test_one_more_studied_structure_reruns_the_study(checkout):
@@ -105,19 +112,20 @@ def test_one_more_studied_structure_reruns_the_study(checkout):
         config["papers"]["dpogl"]["leakage"]["structures"].append("pair")
 
     configure(checkout, more)
-    assert planned(checkout) == dict.fromkeys(STUDY | {"plot_structures", "tabulate_structures"}, 1)
+    shown = {"plot_structures", "tabulate_structures", "tabulate_verdicts"}
+    assert planned(checkout) == dict.fromkeys(STUDY | shown, 1)
 
 
 def test_without_a_study_of_leakage_the_rest_is_as_it_was(checkout):
     configure(checkout, lambda c: c["papers"]["dpogl"].pop("leakage"))
-    assert planned(checkout) == {}
+    assert planned(checkout) == {"tabulate_verdicts": 1}
 
 
 def test_a_training_formula_reruns_training_and_what_follows(checkout):
     edit(
         checkout, "src/fedpapers/federated/cohort.py", "self.learning_rate * gradient", "gradient * self.learning_rate"
     )
-    assert planned(checkout) == {"train": 2 * RUNS, **dict.fromkeys(AGGREGATES, 1)}
+    assert planned(checkout) == {"train": 2 * RUNS, **dict.fromkeys(RESULTS | AUDIT, 1)}
 
 
 def test_the_partition_code_reruns_partitions_and_what_follows(checkout):
@@ -127,17 +135,17 @@ def test_the_partition_code_reruns_partitions_and_what_follows(checkout):
 
 def test_one_more_noise_multiplier_trains_the_new_runs(checkout):
     configure(checkout, lambda c: c["papers"]["dpogl"]["runs"]["private"]["noise_multiplier"].append(2.0))
-    assert planned(checkout) == {"train": 2 * 2, **dict.fromkeys(AGGREGATES, 1)}
+    assert planned(checkout) == {"train": 2 * 2, **dict.fromkeys(RESULTS, 1)}
 
 
 def test_one_more_seed_trains_the_new_runs_on_their_partition(checkout):
     configure(checkout, lambda c: c["papers"]["dpogl"]["common"].update(seed=[0, 1]))
-    assert planned(checkout) == {"prepare_partition": 1, "train": 2 * RUNS, **dict.fromkeys(AGGREGATES, 1)}
+    assert planned(checkout) == {"prepare_partition": 1, "train": 2 * RUNS, **dict.fromkeys(RESULTS, 1)}
 
 
 def test_one_more_interval_trains_the_new_runs(checkout):
     configure(checkout, lambda c: c["papers"]["dpogl"]["runs"]["groups"].update(interval=[1, 2]))
-    assert planned(checkout) == {"train": 2, **dict.fromkeys(AGGREGATES, 1)}
+    assert planned(checkout) == {"train": 2, **dict.fromkeys(RESULTS, 1)}
 
 
 def test_one_more_structure_trains_the_new_runs(checkout):
@@ -146,17 +154,17 @@ def test_one_more_structure_trains_the_new_runs(checkout):
         config["papers"]["dpogl"]["runs"]["groups"]["structure"] = ["overlapping", "pair"]
 
     configure(checkout, more)
-    assert planned(checkout) == {"prepare_partition": 1, "train": 2, **dict.fromkeys(AGGREGATES, 1)}
+    assert planned(checkout) == {"prepare_partition": 1, "train": 2, **dict.fromkeys(RESULTS, 1)}
 
 
 def test_more_rounds_train_the_added_segment(checkout):
     configure(checkout, lambda c: c["papers"]["dpogl"]["common"].update(rounds=6))
-    assert planned(checkout) == {"train": RUNS, **dict.fromkeys(AGGREGATES, 1)}
+    assert planned(checkout) == {"train": RUNS, **dict.fromkeys(RESULTS, 1)}
 
 
 def test_another_delta_reruns_the_accounting(checkout):
     configure(checkout, lambda c: c["papers"]["dpogl"].update(delta=1e-6))
-    assert planned(checkout) == dict.fromkeys({"account", "tabulate_accuracy", "plot_accuracy_by_epsilon"} | STUDY, 1)
+    assert planned(checkout) == dict.fromkeys(ACCOUNTING | STUDY | AUDIT, 1)
 
 
 def test_threads_memory_and_profile_rerun_nothing(checkout):

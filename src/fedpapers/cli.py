@@ -9,12 +9,17 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from fedpapers.errors import InputError
 from fedpapers.version import package_version
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+Model = TypeVar("Model", bound="BaseModel")
 
 app = typer.Typer(
     add_completion=False,
@@ -202,7 +207,7 @@ def data_prepare(
     from fedpapers.experiment.prepare_data import prepare_data
     from fedpapers.experiment.spec import MnistData
 
-    prepare_data(MnistData.model_validate_json(spec), output)
+    prepare_data(_described(MnistData, spec, "--spec"), output)
 
 
 @data.command("partition")
@@ -215,7 +220,7 @@ def data_partition(
     from fedpapers.experiment.prepare_partition import prepare_partition
     from fedpapers.experiment.spec import PartitionRecipe
 
-    prepare_partition(PartitionRecipe.model_validate_json(recipe), data, output)
+    prepare_partition(_described(PartitionRecipe, recipe, "--recipe"), data, output)
 
 
 @data.command("inspect")
@@ -239,7 +244,7 @@ def train(
     data: Annotated[Path, typer.Option(help="Folder of the prepared data set.")],
     partition: Annotated[Path, typer.Option(help="File of the partition.")],
     first: Annotated[int, typer.Option(help="Round of the state to start from; 0: anew.")] = 0,
-    threads: Annotated[int, typer.Option(help="Threads of this job.")] = 1,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of this job.")] = 1,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
 ) -> None:
     """Train one segment of a run; what the workflow calls for each."""
@@ -250,7 +255,7 @@ def train(
     from fedpapers.experiment.spec import Run
     from fedpapers.experiment.train import Segment, train_segment
 
-    segment = Segment(Run.model_validate_json(run), folder, first, last, data, partition, threads, device)
+    segment = Segment(_described(Run, run, "--run"), folder, first, last, data, partition, threads, device)
     train_segment(segment, Progress(folder, first, last).on_round)
 
 
@@ -276,6 +281,18 @@ def bench_cohort(
 
     report = bench_cohort(model, clients, steps, batch, threads, rounds)
     _print(report, format_bench(report), as_json)
+
+
+def _described(model: type[Model], text: str, option: str) -> Model:
+    """What the JSON text of an option describes."""
+    from pydantic import ValidationError
+
+    try:
+        return model.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise InputError(f"{option}: {place}{': ' if place else ''}{first['msg']}") from None
 
 
 def _print(value: Any, text: str, as_json: bool) -> None:

@@ -34,6 +34,7 @@ from fedpapers.experiment.spec import (
     PartitionSpec,
     Positive,
     Rate,
+    Seed,
     StructureSpec,
     slug,
 )
@@ -95,6 +96,21 @@ class _Grid(Described):
 RunGrid: type[_Grid] = create_model("RunGrid", __base__=_Grid, __doc__=_Grid.__doc__, **_axes())
 
 
+class LeakageAudit(Described):
+    """A test of membership against many small runs in which every worker does its worst: a lower bound on ε.
+
+    Everybody takes part in each epoch (q = 1), so that the exact reference stands beside it.
+    """
+
+    epochs: Count = Field(description="T: epochs of training.")
+    interval: Count = Field(description="S: epochs from one inter-group epoch to the next.")
+    noise_multiplier: Positive = Field(description="σ of every group.")
+    runs: Annotated[int, Field(ge=4, strict=True)] = Field(
+        description="Simulated runs with the first worker, and as many without; half of them choose the test."
+    )
+    seed: Seed = Field(0, description="Seed of the simulated runs.")
+
+
 class LeakageStudy(Described):
     """Who leaks how much to whom, by the bounds: nothing of it trains."""
 
@@ -114,6 +130,9 @@ class LeakageStudy(Described):
     interval: Count = Field(description="One of the study's intervals: S of leakage over time and of the heat maps.")
     response: Rate = Field(
         0.3, description="Λ of the linear-quadratic reference: the share of the way to its optimum that a worker goes."
+    )
+    audit: LeakageAudit | None = Field(
+        None, description="The audit of `structure`, from its first worker; left out: none."
     )
 
     @model_validator(mode="after")

@@ -301,6 +301,10 @@ class PartitionRecipe(Described):
         content["dataset"].pop("path", None)
         return canonical_json(content)
 
+    def noted(self) -> dict[str, Any]:
+        """What a partition's file notes of how it was made; the data set is checked by its size."""
+        return self.model_dump(mode="json", exclude={"dataset"}, exclude_none=True)
+
     @property
     def hash(self) -> str:
         """Eight hexadecimal digits of the hash of the canonical text."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fedpapers.experiment.plan import RESULTS, Plan
+from fedpapers.experiment.progress import News
 
 _SILENCE = 120.0  # seconds without news after which a job counts as stopped
 
@@ -59,16 +60,22 @@ def _row(run: str, rounds: int) -> dict[str, Any]:
 
 def _progress(file: Path) -> dict[str, Any]:
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
+        return News.model_validate_json(file.read_bytes()).model_dump()
     except (OSError, ValueError):
         return {}
-    return content if isinstance(content, dict) else {}
 
 
 def _last_kept(folder: Path) -> int:
-    """The last round whose state is complete: its record, written last, is there."""
-    rounds = [int(file.stem.split("-")[1]) for file in folder.glob("round-[0-9]*.json")]
+    """The last round whose state is complete: its record, written last, is there and can be read."""
+    rounds = [int(file.stem.split("-")[1]) for file in folder.glob("round-[0-9]*.json") if _is_record(file)]
     return max(rounds, default=0)
+
+
+def _is_record(file: Path) -> bool:
+    try:
+        return "seal" in json.loads(file.read_bytes())
+    except (OSError, ValueError, TypeError):
+        return False
 
 
 def _text(value: float | str | None, width: int, digits: int) -> str:
