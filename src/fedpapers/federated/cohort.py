@@ -74,7 +74,7 @@ class Learner:
 
     def logits(self, vector: Tensor, images: Tensor) -> Tensor:
         """Outputs [batch, classes] of the model with the parameters of a vector [size]."""
-        output: Tensor = functional_call(self.model, self.layout.views(vector), (images,))
+        output: Tensor = functional_call(self.model, self.layout.views(vector), (images,), tie_weights=False)
         return output
 
     def update(self, one: Participation) -> Update:
