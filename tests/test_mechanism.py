@@ -351,3 +351,18 @@ def test_description_round_trip(q: float, clipping_norm: float, sigma: float, pl
     mechanism = Mechanism(q, clipping_norm, 0.0 if math.isinf(clipping_norm) else sigma, placement)
     text = json.dumps(mechanism.describe(), allow_nan=False)
     assert Mechanism.of(json.loads(text)) == mechanism
+
+
+def test_noise_of_long_vectors_does_not_depend_on_threads_and_is_gaussian() -> None:
+    mechanism, size = Mechanism(0.5, 2.0, 1.5), 2**21 + 5
+    try:
+        made = []
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            made.append(mechanism.add_noise(torch.zeros(size), [np.random.default_rng(4)]))
+    finally:
+        torch.set_num_threads(1)
+    assert torch.equal(*made)
+    blocks = torch.split(made[0], 2**20)
+    assert [block.std().item() for block in blocks[:2]] == pytest.approx([3.0, 3.0], rel=0.01)
+    assert abs(torch.corrcoef(torch.stack(blocks[:2]))[0, 1].item()) < 0.005

@@ -268,6 +268,9 @@ def train(
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
 ) -> None:
     """Train one segment of a run; what the workflow calls for each."""
+    from fedpapers.memory import keep_freed_memory
+
+    keep_freed_memory()
     from fedpapers.experiment.progress import Progress
     from fedpapers.experiment.spec import Run
     from fedpapers.experiment.train import Segment, train_segment
@@ -389,6 +392,30 @@ def augment_judge(
         judge=judge,
         output=output,
     )
+
+
+bench = typer.Typer(no_args_is_help=True, help="How fast things are on this machine.")
+app.add_typer(bench, name="bench")
+
+
+@bench.command("cohort")
+def bench_cohort(
+    model: Annotated[str, typer.Option(help="femnist, celeba or mnist.")],
+    clients: Annotated[int, typer.Option(help="K: clients of a round.")],
+    steps: Annotated[int, typer.Option(help="L: local steps of each.")],
+    batch: Annotated[int, typer.Option(help="Samples of a mini-batch.")] = 10,
+    threads: Annotated[int, typer.Option(help="Threads of PyTorch.")] = 1,
+    rounds: Annotated[int, typer.Option(help="Rounds to time, after one to warm up.")] = 7,
+    as_json: Json = False,
+) -> None:
+    """Milliseconds and memory of a round, beside one plain batch of all samples for each local step."""
+    from fedpapers.memory import keep_freed_memory
+
+    keep_freed_memory()
+    from fedpapers.federated.bench import bench_cohort, format_bench
+
+    report = bench_cohort(model, clients, steps, batch, threads, rounds)
+    _print(report, format_bench(report), as_json)
 
 
 def _described(read: Callable[[str], Described], text: str, option: str) -> Described:

@@ -259,5 +259,6 @@ def initial_vector(layout: Layout, draw: np.random.Generator) -> Tensor:
         if bound == 0:
             view.fill_(float(normalises))
             continue
-        view.copy_(torch.from_numpy(draw.uniform(-bound, bound, size=tuple(view.shape))))
+        for part in torch.split(view.view(-1), 2**18):
+            part.copy_(torch.from_numpy(draw.uniform(-bound, bound, size=len(part))))
     return vector

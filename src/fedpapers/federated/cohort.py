@@ -19,7 +19,7 @@ from fedpapers.federated.clients import Batch
 from fedpapers.federated.low_rank import WideLayer, add_clipped, train_together
 from fedpapers.models import Layout
 
-_SAMPLES = 256  # of one step that are trained at once: bounds the memory, loses no speed
+_SAMPLES = 70  # of one step that are trained at once: three times as many are 2 % faster and need 50 MiB more
 
 Clip = Callable[[Tensor], tuple[Tensor, float]]
 
@@ -74,7 +74,7 @@ class Learner:
 
     def logits(self, vector: Tensor, images: Tensor) -> Tensor:
         """Outputs [batch, classes] of the model with the parameters of a vector [size]."""
-        output: Tensor = functional_call(self.model, self.layout.views(vector), (images,))
+        output: Tensor = functional_call(self.model, self.layout.views(vector), (images,), tie_weights=False)
         return output
 
     def update(self, one: Participation) -> Update:
@@ -132,7 +132,7 @@ def train_cohort(learner: Learner, cohort: Sequence[Participation], clip: Clip, 
         members = [cohort[k] for k in places]
         if all(wide.pays(own) for own in batches):
             trained = train_together(learner, wide, members, batches)
-            private = [vector[wide.rest.shared_size :] for vector in trained.rest]
+            private = [vector[wide.rest.shared_size :].clone() for vector in trained.rest]
             norms, losses = add_clipped(wide, members, trained, clip, result.sums), trained.losses
         else:
             updates = (learner.update(one) for one in members)

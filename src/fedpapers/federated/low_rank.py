@@ -188,7 +188,7 @@ def _losses(wide: WideLayer, rest: Sequence[Tensor], now: Sequence[Batch], steps
 def _outputs(part: nn.Sequential, parameters: dict[str, Tensor], inputs: Tensor) -> Tensor:
     """What some of the network's layers make of their inputs."""
     own = {name: parameters[name] for name, _ in part.named_parameters()}
-    return cast(Tensor, functional_call(part, own, (inputs,)))
+    return cast(Tensor, functional_call(part, own, (inputs,), tie_weights=False))
 
 
 def add_clipped(

@@ -142,11 +142,12 @@ def next_release(federation: Federation, state: State) -> tuple[State, RoundSumm
         result = train_cohort(federation.learner, cohort, federation.mechanism.clip, state.shared)
     else:
         result = _train_interval(federation, cohort, bases, t)
-    shared = state.shared.clone()
+    models: list[Tensor] = []
     for m, base in enumerate(bases):
         drawn = [one.client for one in cohort if one.group == m]
         release = federation.mechanism.add_noise(result.sums[m], _noise_draws(federation, t, m, drawn))
-        shared[m] = base + release / federation.expected_cohort(m)
+        models.append(release.div_(federation.expected_cohort(m)).add_(base))
+    shared = torch.stack(models) if len(models) > 1 else models[0][None]
     private = state.private.clone() if state.private.numel() else state.private
     for one, new in zip(cohort, result.private, strict=True):
         private[one.client] = new

@@ -1,0 +1,126 @@
+"""How fast the engine is, beside the least that its arithmetic costs."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn.functional import cross_entropy
+
+from fedpapers.errors import InputError, nearest
+from fedpapers.federated.clients import Clients
+from fedpapers.federated.cohort import Learner
+from fedpapers.federated.rounds import Federation, State, next_release
+from fedpapers.groups import single
+from fedpapers.memory import peak_memory_mib
+from fedpapers.models import MODELS, Layout, build
+from fedpapers.privacy.mechanism import Mechanism
+from fedpapers.randomness import Purpose, generator
+
+# Name -> model, shape of an image, classes.
+_CASES: Mapping[str, tuple[str, tuple[int, ...], int]] = {
+    "femnist": ("femnist-cnn", (28, 28), 62),
+    "celeba": ("celeba-cnn", (84, 84, 3), 2),
+    "mnist": ("mnist-cnn", (28, 28), 10),
+}
+_RATE = 0.05
+
+
+def bench_cohort(model: str, clients: int, steps: int, batch: int, threads: int, rounds: int = 7) -> dict[str, Any]:
+    """Time rounds of DPFedAvg in which all clients take part, in turn with the bound.
+
+    A round is local training, clipping, noise and update, without evaluation. The bound is plain SGD of one network
+    on one batch of all the cohort's samples for each local step.
+
+    Args:
+        model: `femnist`, `celeba` or `mnist`.
+        clients: K.
+        steps: L, local steps.
+        batch: Samples of a client's mini-batch.
+        threads: Of PyTorch.
+        rounds: Rounds to time, after one to warm up.
+
+    Returns:
+        `{"ms_per_round": {"median", "min", "max"}, "bound_ms", "peak_memory_mib"}`; the memory is that of the rounds
+        and their data, above what the imports take.
+
+    Raises:
+        InputError: A number is below 1, or the model is not known.
+    """
+    numbers = {"clients": clients, "steps": steps, "batch": batch, "threads": threads, "rounds": rounds}
+    for name, number in numbers.items():
+        if number < 1:
+            raise InputError(f"--{name} is {number}; expected 1 or more")
+    if model not in _CASES:
+        raise InputError(f"--model: '{model}' is not known; {nearest(model, _CASES)}")
+    torch.set_num_threads(threads)
+    before = peak_memory_mib()
+    federation = _federation(model, clients, steps, batch)
+    state = federation.initial_state()
+    _milliseconds(lambda: next_release(federation, state))
+    peak = peak_memory_mib() - before
+    bound = _bound(federation, state, MODELS[_CASES[model][0]](_CASES[model][2]))
+    _milliseconds(bound)
+    ours, plain = [], []
+    for _ in range(rounds):
+        ours.append(_milliseconds(lambda: next_release(federation, state)))
+        plain.append(_milliseconds(bound))
+    return {
+        "ms_per_round": {"median": statistics.median(ours), "min": min(ours), "max": max(ours)},
+        "bound_ms": statistics.median(plain),
+        "peak_memory_mib": peak,
+    }
+
+
+def format_bench(report: Mapping[str, Any]) -> str:
+    """The report as a line for people."""
+    spent, bound = report["ms_per_round"], report["bound_ms"]
+    return (
+        f"{spent['median']:.1f} ms a round ({spent['min']:.1f} to {spent['max']:.1f}),"
+        f" {spent['median'] / bound:.2f} x the bound of {bound:.1f} ms; {report['peak_memory_mib']:.0f} MiB"
+    )
+
+
+def _federation(model: str, clients: int, steps: int, batch: int) -> Federation:
+    """One group of clients with as many samples as they use in a round, of random pixels."""
+    name, image, classes = _CASES[model]
+    draw = generator(0, Purpose.DATA)
+    pixels = draw.integers(0, 256, (clients * steps * batch, *image), dtype=np.uint8)
+    own = tuple(np.split(np.arange(len(pixels)), clients))
+    network = build(name, classes)
+    return Federation(
+        seed=0,
+        groups=single(clients),
+        clients=Clients(pixels, draw.integers(0, classes, len(pixels)), own, own, torch.device("cpu")),
+        learner=Learner(network, Layout.of(network), _RATE),
+        mechanism=Mechanism(sampling_rate=1.0, clipping_norm=0.5, noise_multiplier=1.0),
+        local_steps=steps,
+        batch_size=batch,
+    )
+
+
+def _bound(federation: Federation, state: State, network: torch.nn.Module) -> Callable[[], None]:
+    """Plain SGD on the samples of a round; they are loaded beforehand."""
+    data = federation.clients
+    samples = np.concatenate([own.reshape(federation.local_steps, -1) for own in data.train], axis=1)
+    batches = [data.load(now) for now in samples]
+    torch.nn.utils.vector_to_parameters(state.shared[0].clone(), network.parameters())
+    sgd = torch.optim.SGD(network.parameters(), lr=_RATE)
+
+    def train() -> None:
+        for images, labels in batches:
+            sgd.zero_grad()
+            torch.autograd.backward(cross_entropy(network(images), labels))
+            sgd.step()
+
+    return train
+
+
+def _milliseconds(work: Callable[[], Any]) -> float:
+    started = time.perf_counter()
+    work()
+    return 1000 * (time.perf_counter() - started)
