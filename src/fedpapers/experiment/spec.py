@@ -26,15 +26,15 @@ def _no_truth_value(value: Any) -> Any:
     return value
 
 
-_NotBool = BeforeValidator(_no_truth_value)  # pydantic takes `yes` for 1.0
+NotBool = BeforeValidator(_no_truth_value)  # pydantic takes `yes` for 1.0
 
 Name = Annotated[str, Field(min_length=1, max_length=60, pattern=r"^[^/\x00-\x1f]+$", coerce_numbers_to_str=True)]
 Label = Annotated[str, Field(min_length=1, coerce_numbers_to_str=True)]
 Count = Annotated[int, Field(ge=1, strict=True)]
 Seed = Annotated[int, Field(ge=0, lt=2**63, strict=True)]
-Positive = Annotated[float, Field(gt=0), _NotBool]
-Fraction = Annotated[float, Field(gt=0, lt=1), _NotBool]
-Rate = Annotated[float, Field(gt=0, le=1), _NotBool]
+Positive = Annotated[float, Field(gt=0), NotBool]
+Fraction = Annotated[float, Field(gt=0, lt=1), NotBool]
+Rate = Annotated[float, Field(gt=0, le=1), NotBool]
 
 
 def distinct(values: list[Any]) -> list[Any]:
@@ -235,10 +235,10 @@ class Hyperparameters(Described):
     sampling_rate: Rate | None = Field(
         None, description="q (π in DP-OGL): probability that a member of a group joins a round."
     )
-    clipping_norm: Annotated[float, Field(gt=0, allow_inf_nan=True), _NotBool] | None = Field(
+    clipping_norm: Annotated[float, Field(gt=0, allow_inf_nan=True), NotBool] | None = Field(
         None, description="C: largest L2 norm of a client's update; `.inf` for none."
     )
-    noise_multiplier: Annotated[float, Field(ge=0), _NotBool] | None = Field(
+    noise_multiplier: Annotated[float, Field(ge=0), NotBool] | None = Field(
         None, description="σ: the noise has standard deviation σ·C. 0 adds none: ε is infinite."
     )
     noise: Literal["central", "client"] | None = Field(
