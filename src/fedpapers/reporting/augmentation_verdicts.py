@@ -149,7 +149,7 @@ def _level(cells: pd.DataFrame) -> Verdict:
     return Verdict(
         "With a loose deadline accuracy is high whatever the number of hops",
         holds_in(int((spread <= _LEVEL).sum()), len(spread)) if several else "not decided",
-        f"largest minus smallest over M by N: {_listed(spread)}; {_repetitions(loose)}, of which the rule wants at least"
+        f"largest minus smallest over M by N: {_listed(spread)}; {_repetitions(loose)}; the rule wants at least"
         f" two, as the reference device may be another one at another M; rule: at most {_LEVEL:.0%}",
     )
 
