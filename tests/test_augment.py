@@ -11,6 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
+from test_mnist import idx
 
 from fedpapers.augment.arrivals import arrivals, layout_targets
 from fedpapers.augment.cgan import Discriminator, Gan, Generator, generate, oversample, train
@@ -20,7 +21,10 @@ from fedpapers.augment.quality import harmonic_mean, inside, quality
 from fedpapers.augment.seeds import compress_seeds, read_seeds, write_seeds
 from fedpapers.data.devices import deal_devices, read_devices
 from fedpapers.data.format import read_dataset
+from fedpapers.data.mnist import prepare_mnist
 from fedpapers.errors import InputError
+from fedpapers.experiment.augmentation import DevicesRecipe
+from fedpapers.experiment.prepare_devices import make_devices
 from fedpapers.relay.compression import zeroed_pixels
 from fedpapers.relay.layouts import draw_layouts
 from fedpapers.relay.seeds import Seeds
@@ -71,6 +75,30 @@ def test_a_test_part_of_its_own_is_left_alone():
     devices = deal_devices(labels, [0, 5], 4, 6, np.arange(200, 300), 3, seed=0)
     assert devices.test.tolist() == list(range(200, 300))
     assert max(devices.samples.max(), devices.held_out.max()) < 200
+
+
+def recipe(**changes):
+    content = {
+        "dataset_name": "mnist", "dataset": {"kind": "mnist", "source": "embedded"}, "targets": [0, 5],
+        "samples_per_label": 5, "judge_samples": 4, "test_samples": None, "seed": 0,
+    }  # fmt: skip
+    return DevicesRecipe.model_validate(content | changes)
+
+
+def test_the_test_part_of_a_folder_tests_all_devices(tmp_path, digits):
+    dataset = read_dataset(digits)
+    for split, rows in (("train", slice(0, None, 2)), ("t10k", slice(1, None, 20))):
+        for kind, array in (("images-idx3", dataset.images[rows]), ("labels-idx1", dataset.labels[rows])):
+            (tmp_path / "raw").mkdir(exist_ok=True)
+            (tmp_path / "raw" / f"{split}-{kind}-ubyte").write_bytes(idx(array.astype(np.uint8)))
+    prepare_mnist("folder", tmp_path / "mnist", tmp_path / "raw")
+    devices = make_devices(recipe(), read_dataset(tmp_path / "mnist"))
+    assert devices.test.tolist() == list(range(2500, 2750)) and devices.samples.max() < 2500
+
+
+def test_a_data_set_without_a_test_part_is_one_line(digits):
+    with pytest.raises(InputError, match="no training and test part of its own; expected both, or test_samples"):
+        make_devices(recipe(), read_dataset(digits))
 
 
 def test_too_few_samples_are_one_line():

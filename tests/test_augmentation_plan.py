@@ -38,6 +38,7 @@ def gans(made):
     [
         ({"compression": [1.0]}, "compression.0 is 1.0; expected a number of at least 0 and below 1"),
         ({"compression": [-0.1]}, "compression.0 is -0.1; expected a number of at least 0 and below 1"),
+        ({"compression": [False]}, "compression.0 is false; expected a number"),
         ({"compression": []}, "compression is an empty list; expected"),
         ({"hops": [0]}, "hops.0 is 0; expected a whole number of at least 1"),
         ({"hops": [1, 1]}, "1 stands here twice"),

@@ -145,8 +145,10 @@ def test_check_counts_runs(monkeypatch, capsys):
     assert (status, err) == (0, "")
     assert re.match(r"runs: ([\w.]+ \d+, )*[\w.]+ \d+\n", out)
     _, shown, _ = run(monkeypatch, capsys, "check", "--json", ROOT / "config.yaml")
-    counts = json.loads(shown)["runs"]
-    assert out.splitlines()[0] + "\n" == f"runs: {', '.join(f'{paper} {count}' for paper, count in counts.items())}\n"
+    counts, learning = (json.loads(shown)[key] for key in ("runs", "learning"))
+    runs, of_learning = out.splitlines()
+    assert runs == f"runs: {', '.join(f'{paper} {count}' for paper, count in counts.items())}"
+    assert f"{learning['cells']} cells, {learning['generators']} generators" in of_learning
 
 
 def test_check_names_a_mistake(tmp_path, monkeypatch, capsys):

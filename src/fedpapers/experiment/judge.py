@@ -11,10 +11,11 @@ from safetensors.numpy import save
 from fedpapers.augment.cgan import Generator, generate
 from fedpapers.augment.checkpoint import read_generator, read_judge
 from fedpapers.augment.classifier import answers, features
-from fedpapers.augment.quality import quality
+from fedpapers.augment.quality import NEIGHBOURS, quality
 from fedpapers.augment.seeds import Images, Labels, read_seeds
 from fedpapers.data.devices import Devices, read_devices
 from fedpapers.data.format import Dataset, verify_dataset
+from fedpapers.errors import InputError
 from fedpapers.experiment.augmentation import GanSpec
 from fedpapers.files import replacing, write_json
 from fedpapers.randomness import Purpose, generator
@@ -79,6 +80,10 @@ def _real(dataset: Dataset, devices: Devices) -> tuple[Images, Labels]:
     """As many test digits of each label, at most 200."""
     labels = np.asarray(dataset.labels[devices.test])
     each = min(_MOST_JUDGED, *np.bincount(labels, minlength=LABELS).tolist())
+    if each <= NEIGHBOURS:
+        raise InputError(
+            f"{dataset.about['name']}: {each} test digits of some label; expected at least {NEIGHBOURS + 1} of each"
+        )
     chosen = np.concatenate([devices.test[labels == label][:each] for label in range(LABELS)])
     return np.asarray(dataset.images[chosen]), np.asarray(dataset.labels[chosen])
 

@@ -16,14 +16,14 @@ _TARGET_SAMPLES = 4  # the paper's
 Compression = Annotated[float, Field(ge=0, lt=1), NotBool]
 
 
-class Deadlines(Described):
+class CollectionDeadlines(Described):
     """When the server stops to collect seeds, in slots."""
 
     tight: Positive = Field(description="A deadline by which not everything arrives.")
     loose: Positive | None = Field(None, description="A later one; left out: none, so that everything arrives.")
 
     @model_validator(mode="after")
-    def _loose_is_later(self) -> Deadlines:
+    def _loose_is_later(self) -> CollectionDeadlines:
         if self.loose is not None and self.loose <= self.tight:
             raise ValueError(f"loose is {self.loose:g}; expected more slots than tight ({self.tight:g}), or none")
         return self
@@ -71,7 +71,7 @@ class Learning(Described):
     hops: Annotated[list[Count], Field(min_length=1), AfterValidator(distinct)] = Field(
         description="M: most hops of a route; each makes a point."
     )
-    deadlines: Deadlines = Field(description="τ: when the server stops to collect.")
+    deadlines: CollectionDeadlines = Field(description="τ: when the server stops to collect.")
     compression: Annotated[list[Compression], Field(min_length=1), AfterValidator(distinct)] = Field(
         description="ρ: shares of the pixels that are set to 0; the first one is that of accuracy over hops."
     )
