@@ -60,10 +60,10 @@ def plot_accuracy_by_leakage(runs: pd.DataFrame, scale: str) -> Figure:
         scale: Of the experiment, for the label.
     """
     frame = add_series(swept(runs))
-    colours = palette(list(dict.fromkeys(frame["kind"])))
+    colours = palette(list(dict.fromkeys(frame["series"])))
     figure, axes = plt.subplots(figsize=(8.5, 4.8), layout="constrained")
     for place, (name, own) in enumerate(frame.groupby("series", sort=False)):
-        colour, marker = colours[own["kind"].iloc[0]], MARKERS[place % len(MARKERS)]
+        colour, marker = colours[str(name)], MARKERS[place % len(MARKERS)]
         finite = np.isfinite(own["out_of_group_max"])
         if finite.any():
             _points(axes, own[finite], "out_of_group_max", str(name), colour, marker)
@@ -101,7 +101,7 @@ def plot_role_of_interval(runs: pd.DataFrame, scale: str) -> Figure:
         right.plot(by_interval["out_of_group_max"].mean(), **look)
         if line[_CLAIMED].notna().any():
             claimed = by_interval[_CLAIMED].mean()
-            right.plot(claimed, **look | {"ls": ":", "mfc": "white", "label": f"{name}, claimed, unproven"})
+            right.plot(claimed, **look | {"ls": ":", "mfc": "none", "ms": 9, "label": f"{name}, claimed, unproven"})
     for axes in (left, right):
         axes.set_xlabel("S: rounds from one inter-group epoch to the next")
         axes.set_xticks(sorted(own["interval"].unique()))
@@ -142,7 +142,8 @@ def _leakage_axis(axes: Axes, which: Literal["x", "y"], frame: pd.DataFrame) -> 
     set_scale = axes.set_xscale if which == "x" else axes.set_yscale
     set_scale("symlog", linthresh=1, linscale=0.6)
     axis = axes.xaxis if which == "x" else axes.yaxis
-    ticks = [tick for tick in _TICKS if tick <= top]
+    ticks = [tick for tick in _TICKS if tick <= 3 * top]
+    (axes.set_xlim if which == "x" else axes.set_ylim)(-0.4, 3 * top)
     axis.set_ticks(ticks, labels=[f"{tick:,.0f}" for tick in ticks])
     axis.set_ticks([], minor=True)
 
