@@ -2,8 +2,9 @@
 
 results/dpogl/leakage_pairs.csv       one row a structure, algorithm, S, ordered pair of workers and bound
 results/dpogl/leakage_over_time.csv   one row a number of epochs, distance and bound, and an exact reference
+results/dpogl/leakage_audit.csv       one row an algorithm, distance and bound, and an audit from below
 results/dpogl/tables/structures.{csv,md,tex,html}
-results/dpogl/figures/{structures,leakage_over_time,leakage_over_distance,leakage_of_pairs}.{png,pdf}
+results/dpogl/figures/{structures,leakage_over_time,leakage_over_distance,leakage_of_pairs,leakage_audit}.{png,pdf}
 """
 
 
@@ -14,6 +15,7 @@ rule leakage:
         multiext("results/dpogl/figures/leakage_over_time", ".png", ".pdf"),
         multiext("results/dpogl/figures/leakage_over_distance", ".png", ".pdf"),
         multiext("results/dpogl/figures/leakage_of_pairs", ".png", ".pdf"),
+        plan.if_audited(multiext("results/dpogl/figures/leakage_audit", ".png", ".pdf")),
 
 
 rule study_leakage:
@@ -37,6 +39,28 @@ rule study_leakage:
         "Bounding who leaks how much to whom"
     script:
         "../scripts/study_leakage.py"
+
+
+rule audit_leakage:
+    output:
+        "results/dpogl/leakage_audit.csv",
+    log:
+        "results/logs/dpogl/audit_leakage.log",
+    benchmark:
+        "results/benchmarks/dpogl/audit_leakage.tsv"
+    conda:
+        "../envs/fedpapers.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=30,
+    params:
+        audit=plan.leakage_audit,
+        code=fingerprint("scripts/audit_leakage.py"),
+    message:
+        "Auditing what workers leak, from below"
+    script:
+        "../scripts/audit_leakage.py"
 
 
 rule tabulate_structures:
@@ -175,3 +199,31 @@ rule plot_leakage_of_pairs:
         "Drawing leakage from each worker to each other"
     script:
         "../scripts/plot_leakage_of_pairs.py"
+
+
+rule plot_leakage_audit:
+    input:
+        "results/dpogl/leakage_audit.csv",
+    output:
+        pdf="results/dpogl/figures/leakage_audit.pdf",
+        png=report(
+            "results/dpogl/figures/leakage_audit.png",
+            caption="../report/leakage_audit.rst",
+            category="DP-OGL",
+            labels={"result": "audit under the bounds", "kind": "figure"},
+        ),
+    log:
+        "results/logs/dpogl/plot_leakage_audit.log",
+    conda:
+        "../envs/fedpapers.yaml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        audit=plan.leakage_audit,
+        code=fingerprint("scripts/plot_leakage_audit.py"),
+    message:
+        "Drawing the audit under the bounds"
+    script:
+        "../scripts/plot_leakage_audit.py"

@@ -166,7 +166,7 @@ def test_a_setting_that_cannot_be():
 def table():
     frames = [
         pd.DataFrame(
-            audit_rows(Setting(STRING, Training(8, 2, algorithm), 2.0, 1.0, "1"), OBSERVERS, RUNS, 1, DELTA, 1.0)
+            audit_rows(Setting(STRING, Training(8, 2, algorithm), 2.0, 1.0, "1"), OBSERVERS, RUNS, 1, DELTA, 1.0, 0.99)
         )
         for algorithm in ALGORITHMS
     ]

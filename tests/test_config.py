@@ -27,6 +27,7 @@ NAN, INF = math.nan, math.inf
 
 COMMON = "papers/dpogl/common"
 RUNS = "papers/dpogl/runs"
+PLAIN = {RUNS: {"plain": {"algorithm": ["fedavg", "ogl"]}}}
 GROUPS = "partitions/by-group"
 STRUCTURE = "structures/overlapping"
 ONLY_FEDAVG = {"one": {"algorithm": "fedavg"}}
@@ -481,7 +482,7 @@ def test_names_of_any_kind_give_safe_files(name):
     content = changed(
         {f"structures/{name}": BASE["structures"]["overlapping"], f"partitions/{name}": BASE["partitions"]["by-group"]}
     )
-    content["datasets"] = {name: BASE["datasets"]["mnist"]}
+    content["datasets"] |= {name: BASE["datasets"]["mnist"]}
     content["papers"]["dpogl"]["common"] |= {"structure": name, "partition": name, "dataset": name}
     plan = Plan(load_config(content))
     files = {part for id in plan.runs for part in _files(plan, id)}
@@ -499,7 +500,9 @@ def _files(plan, run):
 @pytest.fixture
 def plan():
     return Plan(
-        load_config(changed({f"{COMMON}/rounds": 45, f"{COMMON}/evaluate_every": 5, "training/segment_rounds": 20}))
+        load_config(
+            changed(PLAIN | {f"{COMMON}/rounds": 45, f"{COMMON}/evaluate_every": 5, "training/segment_rounds": 20})
+        )
     )
 
 
@@ -519,7 +522,7 @@ def test_states_are_kept_at_the_ends_of_intervals():
 
 
 def test_more_segments_than_snakemake_follows_are_refused():
-    long = {f"{COMMON}/rounds": 500, f"{COMMON}/evaluate_every": 1, "training/segment_rounds": 1}
+    long = PLAIN | {f"{COMMON}/rounds": 500, f"{COMMON}/evaluate_every": 1, "training/segment_rounds": 1}
     with pytest.raises(InputError, match="into 500 segments; expected at most 200; raise segment_rounds"):
         Plan(load_config(changed(long)))
 
@@ -541,7 +544,9 @@ def test_training_inputs_chain_back_to_the_start(plan):
 
 @pytest.mark.parametrize("rounds", [0, 20, 40])
 def test_table_lists_the_states_of_whole_segments(rounds):
-    content = changed({f"{COMMON}/rounds": rounds, f"{COMMON}/evaluate_every": 5, "training/segment_rounds": 20})
+    content = changed(
+        PLAIN | {f"{COMMON}/rounds": rounds, f"{COMMON}/evaluate_every": 5, "training/segment_rounds": 20}
+    )
     plan = Plan(load_config(content))
     for row in plan.table(SimpleNamespace(paper="dpogl")):
         ends = [int(re.search(r"round-(\d+)", state)[1]) for state in row["states"]]
@@ -550,7 +555,9 @@ def test_table_lists_the_states_of_whole_segments(rounds):
 
 def test_more_rounds_only_add_segments(plan):
     longer = Plan(
-        load_config(changed({f"{COMMON}/rounds": 65, f"{COMMON}/evaluate_every": 5, "training/segment_rounds": 20}))
+        load_config(
+            changed(PLAIN | {f"{COMMON}/rounds": 65, f"{COMMON}/evaluate_every": 5, "training/segment_rounds": 20})
+        )
     )
     assert longer.runs.keys() == plan.runs.keys()
     run = next(iter(plan.runs))

@@ -89,6 +89,12 @@ def test_text_says_what_the_numbers_mean(run):
     assert "not proven" in run(coefficient="alpha")[1]
 
 
+def test_distances_with_equal_values_share_a_line(run):
+    chain = ", ".join(f"G{m}: [{m}, {m + 1}]" for m in range(30))
+    _, out, _ = run(groups=f"groups: {{{chain}}}\n", epochs="4", interval="2", **{"from": "0"})
+    assert [line.split()[:2] for line in out.splitlines() if line.split()[1:2] == ["28"]] == [["2–29", "28"]]
+
+
 def test_text_of_many_workers_has_no_matrix(run):
     many = "groups: {A: [" + ", ".join(f"w{n}" for n in range(40)) + "]}\n"
     out = run(groups=many)[1]

@@ -38,6 +38,7 @@ def test_the_report_holds_every_result_with_its_caption(report):
         "accuracy.html", "accuracy_by_epsilon.png", "accuracy_by_round.png", "partition.png", "structures.html",
         "structures.png", "leakage_over_time.png", "leakage_over_distance.png", "leakage_of_pairs.png",
         "contact_sheet_femnist_embedded.png", "contact_sheet_celeba_embedded.png",
+        "leakage_audit.png", "leakage.html", "accuracy_by_leakage.png", "role_of_interval.png", "verdicts.html",
     }  # fmt: skip
     assert all((report / result["data_uri"]).stat().st_size > 0 for result in results.values())
     assert all(re.search("scale|worker|client", result["caption"]) for result in results.values())

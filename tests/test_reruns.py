@@ -15,19 +15,21 @@ from checkout import snakemake
 pytestmark = [pytest.mark.workflow, pytest.mark.xdist_group("workflow")]
 
 AGGREGATES = {"collect_runs", "account", "tabulate_accuracy", "plot_accuracy_by_epsilon", "plot_accuracy_by_round"}
+LEAKING_RUNS = {"account_leakage", "tabulate_leakage", "plot_accuracy_by_leakage", "plot_role_of_interval"}
+RESULTS = AGGREGATES | LEAKING_RUNS | {"tabulate_verdicts"}
 STUDY = {"study_leakage", "plot_leakage_over_time", "plot_leakage_over_distance", "plot_leakage_of_pairs"}
-RUNS = 4  # of DP-OGL in configs/tiny.yaml, each in two segments
+ACCOUNTING = LEAKING_RUNS | {"account", "tabulate_accuracy", "plot_accuracy_by_epsilon", "tabulate_verdicts"}
+AUDIT = {"audit_leakage", "plot_leakage_audit"}
+
+RUNS = 5  # of DP-OGL in configs/tiny.yaml, each in two segments
 CHARACTERS, FACES = 7, 1  # runs of DPFedMTL there, each in one segment, on two data sets
-MTL_AGGREGATES = {"collect_runs", "account"}
+MTL_RESULTS = {"collect_runs", "account"}
+SEGMENTS = 2 * RUNS + CHARACTERS + FACES
 
 
-def together(*counts):
-    """Rule -> number of jobs, of several papers."""
-    return dict(sum(map(Counter, counts), Counter()))
-
-
-ALL_AGGREGATES = together(dict.fromkeys(AGGREGATES, 1), dict.fromkeys(MTL_AGGREGATES, 1))
-ALL_SEGMENTS = 2 * RUNS + CHARACTERS + FACES
+def once(*rules):
+    """Rule -> number of jobs, for sets of rules that run once in each set."""
+    return dict(sum(map(Counter, rules), Counter()))
 
 
 def planned(folder, *arguments):
@@ -59,12 +61,14 @@ def test_the_tiny_experiment_leaves_all_results(finished):
     results = finished / "results"
     assert len(list(results.glob("runs/*/run.json"))) == RUNS + CHARACTERS + FACES
     names = "accuracy_by_epsilon accuracy_by_round partition structures"
-    for name in [*names.split(), "leakage_over_time", "leakage_over_distance", "leakage_of_pairs"]:
+    leakage = "leakage_over_time leakage_over_distance leakage_of_pairs leakage_audit"
+    for name in f"{names} {leakage} accuracy_by_leakage role_of_interval".split():
         assert (results / f"dpogl/figures/{name}.png").read_bytes().startswith(b"\x89PNG")
         assert (results / f"dpogl/figures/{name}.pdf").read_bytes().startswith(b"%PDF")
     for name in ("contact_sheet_femnist_embedded", "contact_sheet_celeba_embedded"):
         assert (results / f"dpfedmtl/figures/{name}.png").read_bytes().startswith(b"\x89PNG")
-    assert r"\toprule" in (results / "dpogl/tables/accuracy.tex").read_text()
+    for name in ("accuracy", "leakage", "structures", "verdicts"):
+        assert r"\toprule" in (results / f"dpogl/tables/{name}.tex").read_text()
     record = json.loads(next(results.glob("runs/*/round-000002.json")).read_text())
     assert record["made"]["code"] and record["run"]["seed"] == 0 and record["sha256"]
 
@@ -104,13 +108,12 @@ def test_a_plotting_module_reruns_the_figures_that_use_it(checkout):
 
 def test_an_accountant_reruns_the_accounting_and_what_shows_it(checkout):
     edit(checkout, "src/fedpapers/privacy/accounting.py", "_LARGEST_MU = 1e15", "_LARGEST_MU = 1e14")
-    shown = dict.fromkeys({"account", "tabulate_accuracy", "plot_accuracy_by_epsilon"} | STUDY, 1)
-    assert planned(checkout) == together(shown, {"account": 1})
+    assert planned(checkout) == once(ACCOUNTING | STUDY | AUDIT, {"account"})
 
 
 def test_a_leakage_bound_reruns_the_study_and_its_figures(checkout):
     edit(checkout, "src/fedpapers/privacy/leakage.py", "_MOST_GROUPS_OF_LARGE = 8", "_MOST_GROUPS_OF_LARGE = 7")
-    assert planned(checkout) == dict.fromkeys(STUDY, 1)
+    assert planned(checkout) == dict.fromkeys(STUDY | AUDIT | LEAKING_RUNS | {"tabulate_verdicts"}, 1)
 
 
 def test_one_more_studied_structure_reruns_the_study(checkout):
@@ -119,45 +122,50 @@ def test_one_more_studied_structure_reruns_the_study(checkout):
         config["papers"]["dpogl"]["leakage"]["structures"].append("pair")
 
     configure(checkout, more)
-    assert planned(checkout) == dict.fromkeys(STUDY | {"plot_structures", "tabulate_structures"}, 1)
+    shown = {"plot_structures", "tabulate_structures", "tabulate_verdicts"}
+    assert planned(checkout) == dict.fromkeys(STUDY | shown, 1)
 
 
 def test_without_a_study_of_leakage_the_rest_is_as_it_was(checkout):
     configure(checkout, lambda c: c["papers"]["dpogl"].pop("leakage"))
-    assert planned(checkout) == {}
+    assert planned(checkout) == {"tabulate_verdicts": 1}
 
 
 def test_a_training_formula_reruns_training_and_what_follows(checkout):
     edit(
         checkout, "src/fedpapers/federated/cohort.py", "self.learning_rate * gradient", "gradient * self.learning_rate"
     )
-    assert planned(checkout) == {"train": ALL_SEGMENTS, **ALL_AGGREGATES}
+    assert planned(checkout) == {"train": SEGMENTS, **once(RESULTS | AUDIT, MTL_RESULTS)}
 
 
 def test_what_generates_one_data_set_leaves_the_others_alone(checkout):
     edit(checkout, "src/fedpapers/data/glyphs.py", "_DIGITS = 0.5", "_DIGITS = 0.6")
-    first = dict.fromkeys(("prepare_data", "prepare_partition", "plot_contact_sheet"), 1)
-    assert planned(checkout) == {**first, "train": CHARACTERS, **dict.fromkeys(MTL_AGGREGATES, 1)}
+    first = {"prepare_data", "prepare_partition", "plot_contact_sheet"}
+    assert planned(checkout) == {"train": CHARACTERS, **once(first, MTL_RESULTS)}
 
 
 def test_the_partition_code_reruns_partitions_and_what_follows(checkout):
     edit(checkout, "src/fedpapers/data/partition.py", "n * train_fraction + 0.5", "0.5 + n * train_fraction")
-    assert planned(checkout) == {"prepare_partition": 3, "train": ALL_SEGMENTS, **ALL_AGGREGATES, "plot_partition": 1}
+    assert planned(checkout) == {
+        "prepare_partition": 3,
+        "train": SEGMENTS,
+        **once(RESULTS | {"plot_partition"}, MTL_RESULTS),
+    }
 
 
 def test_one_more_noise_multiplier_trains_the_new_runs(checkout):
     configure(checkout, lambda c: c["papers"]["dpogl"]["runs"]["private"]["noise_multiplier"].append(2.0))
-    assert planned(checkout) == {"train": 2 * 2, **dict.fromkeys(AGGREGATES, 1)}
+    assert planned(checkout) == {"train": 2 * 2, **dict.fromkeys(RESULTS, 1)}
 
 
 def test_one_more_seed_trains_the_new_runs_on_their_partition(checkout):
     configure(checkout, lambda c: c["papers"]["dpogl"]["common"].update(seed=[0, 1]))
-    assert planned(checkout) == {"prepare_partition": 1, "train": 2 * RUNS, **dict.fromkeys(AGGREGATES, 1)}
+    assert planned(checkout) == {"prepare_partition": 1, "train": 2 * RUNS, **dict.fromkeys(RESULTS, 1)}
 
 
 def test_one_more_interval_trains_the_new_runs(checkout):
     configure(checkout, lambda c: c["papers"]["dpogl"]["runs"]["groups"].update(interval=[1, 2]))
-    assert planned(checkout) == {"train": 2, **dict.fromkeys(AGGREGATES, 1)}
+    assert planned(checkout) == {"train": 2, **dict.fromkeys(RESULTS, 1)}
 
 
 def test_one_more_structure_trains_the_new_runs(checkout):
@@ -166,17 +174,17 @@ def test_one_more_structure_trains_the_new_runs(checkout):
         config["papers"]["dpogl"]["runs"]["groups"]["structure"] = ["overlapping", "pair"]
 
     configure(checkout, more)
-    assert planned(checkout) == {"prepare_partition": 1, "train": 2, **dict.fromkeys(AGGREGATES, 1)}
+    assert planned(checkout) == {"prepare_partition": 1, "train": 2, **dict.fromkeys(RESULTS, 1)}
 
 
 def test_more_rounds_train_the_added_segment(checkout):
     configure(checkout, lambda c: c["papers"]["dpogl"]["common"].update(rounds=6))
-    assert planned(checkout) == {"train": RUNS, **dict.fromkeys(AGGREGATES, 1)}
+    assert planned(checkout) == {"train": RUNS, **dict.fromkeys(RESULTS, 1)}
 
 
 def test_another_delta_reruns_the_accounting(checkout):
     configure(checkout, lambda c: c["papers"]["dpogl"].update(delta=1e-6))
-    assert planned(checkout) == dict.fromkeys({"account", "tabulate_accuracy", "plot_accuracy_by_epsilon"} | STUDY, 1)
+    assert planned(checkout) == dict.fromkeys(ACCOUNTING | STUDY | AUDIT, 1)
 
 
 def test_threads_memory_and_profile_rerun_nothing(checkout):

@@ -26,43 +26,57 @@ def leave(run, *records, **progress):
     folder = Path("results/runs") / run
     folder.mkdir(parents=True)
     for round in records:
-        (folder / f"round-{round:06d}.json").write_text("{}")
+        (folder / f"round-{round:06d}.json").write_text('{"seal": ""}')
     if progress:
         (folder / "progress.json").write_text(json.dumps(progress))
 
 
 def test_each_state_is_told_apart(plan):
-    finished, running, stopped, waiting = plan.runs
+    finished, running, stopped, waiting, *others = plan.runs
     now = time.time()
     news = {"accuracy": 0.5, "epsilon": "inf", "seconds_per_round": 2.0}
     leave(finished, 2, 4, round=4, segment_end=4, updated=now - 9e6, **news)
     leave(running, 2, round=3, segment_end=4, updated=now, **news)
     leave(stopped, 2, round=3, segment_end=4, updated=now - 9e6, **news)
     rows = {row["run"]: row for row in status(plan)}
-    assert [rows[run]["state"] for run in plan.runs] == ["finished", "running", "stopped", "waiting"]
-    assert [rows[run]["round"] for run in plan.runs] == [4, 3, 3, 0]
-    assert [rows[run]["seconds_left"] for run in plan.runs] == [0.0, 2.0, 2.0, None]
+    assert [rows[run]["state"] for run in plan.runs] == [
+        "finished",
+        "running",
+        "stopped",
+        *["waiting"] * (1 + len(others)),
+    ]
+    assert [rows[run]["round"] for run in plan.runs] == [4, 3, 3, 0, *[0 for _ in others]]
+    assert [rows[run]["seconds_left"] for run in plan.runs] == [0.0, 2.0, 2.0, None, *[None for _ in others]]
     assert rows[waiting]["accuracy"] is None
     text = format_status(list(rows.values()))
-    assert text.splitlines()[0] == "1 of 4 runs finished, 1 running"
+    assert text.splitlines()[0] == f"1 of {len(plan.runs)} runs finished, 1 running"
     assert "nan" not in text.lower() and waiting not in text
 
 
 def test_a_damaged_progress_file_is_as_good_as_none(plan):
     run = next(iter(plan.runs))
     leave(run, 2)
-    (Path("results/runs") / run / "progress.json").write_text("{half")
-    assert status(plan)[0]["state"] == "stopped"
+    for text in ("{half", "[]", '{"round": "three", "segment_end": 4}', '{"round": 3}'):
+        (Path("results/runs") / run / "progress.json").write_text(text)
+        assert status(plan)[0]["state"] == "stopped"
+
+
+@pytest.mark.parametrize("text", ["", "{half", "[]", "3"])
+def test_a_damaged_record_is_no_finished_run(plan, text):
+    run = next(iter(plan.runs))
+    leave(run, 2, 4)
+    (Path("results/runs") / run / "round-000004.json").write_text(text)
+    assert (status(plan)[0]["state"], status(plan)[0]["round"]) == ("stopped", 2)
 
 
 def test_the_command_prints_text_or_json(tmp_path):
     shutil.copy(TINY, tmp_path / "config.yaml")
     command = [sys.executable, "-m", "fedpapers", "status"]
     text = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
-    assert text == "0 of 4 runs finished, 0 running\n"
+    assert text == "0 of 13 runs finished, 0 running\n"
     answer = subprocess.run([*command, "--json"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
     rows = json.loads(answer)["runs"]
-    assert len(rows) == 4 and set(rows[0]) == set(COLUMNS)
+    assert len(rows) == 13 and set(rows[0]) == set(COLUMNS)
 
 
 def test_without_a_configuration_there_is_one_line(tmp_path):

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from fedpapers.errors import InputError
 from fedpapers.version import package_version
+
+Model = TypeVar("Model")
 
 app = typer.Typer(
     add_completion=False,
@@ -202,7 +205,7 @@ def data_prepare(
     from fedpapers.experiment.prepare_data import prepare_data
     from fedpapers.experiment.spec import read_dataset_spec
 
-    prepare_data(read_dataset_spec(spec), output)
+    prepare_data(_described(read_dataset_spec, spec, "--spec"), output)
 
 
 @data.command("partition")
@@ -215,7 +218,7 @@ def data_partition(
     from fedpapers.experiment.prepare_partition import prepare_partition
     from fedpapers.experiment.spec import PartitionRecipe
 
-    prepare_partition(PartitionRecipe.model_validate_json(recipe), data, output)
+    prepare_partition(_described(PartitionRecipe.model_validate_json, recipe, "--recipe"), data, output)
 
 
 @data.command("inspect")
@@ -239,7 +242,7 @@ def train(
     data: Annotated[Path, typer.Option(help="Folder of the prepared data set.")],
     partition: Annotated[Path, typer.Option(help="File of the partition.")],
     first: Annotated[int, typer.Option(help="Round of the state to start from; 0: anew.")] = 0,
-    threads: Annotated[int, typer.Option(help="Threads of this job.")] = 1,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of this job.")] = 1,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
 ) -> None:
     """Train one segment of a run; what the workflow calls for each."""
@@ -247,8 +250,22 @@ def train(
     from fedpapers.experiment.spec import Run
     from fedpapers.experiment.train import Segment, train_segment
 
-    segment = Segment(Run.model_validate_json(run), folder, first, last, data, partition, threads, device)
+    segment = Segment(
+        _described(Run.model_validate_json, run, "--run"), folder, first, last, data, partition, threads, device
+    )
     train_segment(segment, Progress(folder, first, last).on_round)
+
+
+def _described(read: Callable[[str], Model], text: str, option: str) -> Model:
+    """What the JSON text of an option describes."""
+    from pydantic import ValidationError
+
+    try:
+        return read(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise InputError(f"{option}: {place}{': ' if place else ''}{first['msg']}") from None
 
 
 def _print(value: Any, text: str, as_json: bool) -> None:

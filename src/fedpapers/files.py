@@ -75,8 +75,12 @@ def read_yaml(path: Path) -> Any:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{path}, line {mark.line + 1}" if mark else f"{path}"
-        problem = getattr(error, "problem", None) or "is not YAML"
+        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "is not YAML"
         raise InputError(f"{where}: {problem}") from None
+    except RecursionError:
+        raise InputError(f"{path}: nested too deep; expected a few levels") from None
+    except ValueError as error:  # a date that does not exist, say
+        raise InputError(f"{path}: {error}") from None
 
 
 class _UniqueKeyLoader(SafeLoader):

@@ -42,6 +42,8 @@ class Groups:
             twice = _repeated(workers)
             if twice:
                 raise InputError(f"groups.{name}: worker '{twice[0]}' is listed twice")
+            if "\0" in "".join([name, *workers]):
+                raise InputError(f"groups.{name!r}: a name holds a NUL character; expected text that files can hold")
 
     @cached_property
     def workers(self) -> tuple[str, ...]:

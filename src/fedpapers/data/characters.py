@@ -133,8 +133,10 @@ def split_of(path: Path) -> str:
 
 
 def in_order(paths: Iterable[Path]) -> list[Path]:
-    """Files in the order in which they are read: train before test, then by name."""
-    return sorted(paths, key=lambda path: (split_of(path) == "test", path.name))
+    """Files in the order in which they are read: train before test, then by name; pipes are left out."""
+    return sorted(
+        (path for path in paths if not path.is_fifo()), key=lambda path: (split_of(path) == "test", path.name)
+    )
 
 
 class Seen:

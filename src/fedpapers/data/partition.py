@@ -92,16 +92,17 @@ class Partition:
                     )
 
 
-def read_partition(path: Path, samples: int | None = None) -> Partition:
+def read_partition(path: Path, samples: int | None = None, spec: Mapping[str, Any] | None = None) -> Partition:
     """Read what `Partition.write` wrote; any changed bit is noticed.
 
     Args:
         path: The file `partition.safetensors`.
         samples: Number of samples of the data set that the indices are to be used with; None where none is at hand.
+        spec: How it must have been made, as `Partition.write` was told; None where any will do.
 
     Raises:
         InputError: The file is missing, broken or of another format version, or was made for a data set of another
-            size.
+            size or in another way.
     """
     head, arrays = _read_file(path)
     if head.get("format") != FORMAT:
@@ -112,6 +113,9 @@ def read_partition(path: Path, samples: int | None = None) -> Partition:
         raise InputError(
             f"{path}: made for a data set of {head['samples']} samples; expected one of {samples}; {_AGAIN}"
         )
+    if spec is not None and (made := head["spec"]) != spec:
+        key = next(key for key in sorted({*made, *spec}) if made.get(key) != spec.get(key))
+        raise InputError(f"{path}: made with {key} {made.get(key)!r}; expected {spec.get(key)!r}; {_AGAIN}")
     for name in ("train", "test"):
         _check_indices(path, name, arrays[name], arrays[f"{name}_offsets"], len(head["clients"]), head["samples"])
     train, test = (tuple(np.split(arrays[name], arrays[f"{name}_offsets"][1:-1])) for name in ("train", "test"))

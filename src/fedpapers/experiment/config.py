@@ -25,18 +25,16 @@ from pydantic_core import CoreSchema, ErrorDetails
 
 from fedpapers.errors import InputError, nearest
 from fedpapers.experiment.spec import (
-    CelebaData,
+    CompleteDataset,
     Count,
-    DatasetSpec,
     Described,
-    FemnistData,
     Fraction,
     Hyperparameters,
-    MnistData,
     Name,
     PartitionSpec,
     Positive,
     Rate,
+    Seed,
     StructureSpec,
     slug,
 )
@@ -50,10 +48,6 @@ def _distinct(values: list[Any]) -> list[Any]:
         if values.count(value) > 1:
             raise ValueError(f"{value} stands here twice; expected each once")
     return values
-
-
-def _complete(data: MnistData | FemnistData | CelebaData) -> MnistData | FemnistData | CelebaData:
-    return data.complete()
 
 
 class RunParameters(Hyperparameters):
@@ -105,6 +99,21 @@ class _Grid(Described):
 RunGrid: type[_Grid] = create_model("RunGrid", __base__=_Grid, __doc__=_Grid.__doc__, **_axes())
 
 
+class LeakageAudit(Described):
+    """A test of membership against many small runs in which every worker does its worst: a lower bound on ε.
+
+    Everybody takes part in each epoch (q = 1), so that the exact reference stands beside it.
+    """
+
+    epochs: Count = Field(description="T: epochs of training.")
+    interval: Count = Field(description="S: epochs from one inter-group epoch to the next.")
+    noise_multiplier: Positive = Field(description="σ of every group.")
+    runs: Annotated[int, Field(ge=4, strict=True)] = Field(
+        description="Simulated runs with the first worker, and as many without; half of them choose the test."
+    )
+    seed: Seed = Field(0, description="Seed of the simulated runs.")
+
+
 class LeakageStudy(Described):
     """Who leaks how much to whom, by the bounds: nothing of it trains."""
 
@@ -124,6 +133,9 @@ class LeakageStudy(Described):
     interval: Count = Field(description="One of the study's intervals: S of leakage over time and of the heat maps.")
     response: Rate = Field(
         0.3, description="Λ of the linear-quadratic reference: the share of the way to its optimum that a worker goes."
+    )
+    audit: LeakageAudit | None = Field(
+        None, description="The audit of `structure`, from its first worker; left out: none."
     )
 
     @model_validator(mode="after")
@@ -216,9 +228,7 @@ class Config(Described):
     """All of `config.yaml`."""
 
     scale: Literal["tiny", "embedded", "paper"] = Field(description="Named in tables and captions.")
-    datasets: dict[Name, Annotated[DatasetSpec, AfterValidator(_complete)]] = Field(
-        min_length=1, description="Data sets by name."
-    )
+    datasets: dict[Name, CompleteDataset] = Field(min_length=1, description="Data sets by name.")
     partitions: dict[Name, PartitionSpec] = Field(min_length=1, description="Partitions over clients by name.")
     structures: dict[Name, StructureSpec] = Field(description="Group structures by name.")
     training: Training = Field(description="How training is run.")

@@ -93,7 +93,7 @@ def leakage_over_time(study: Study) -> Iterator[dict[str, Any]]:
             training = Training(epochs, study.interval)
             found = asked.report(groups, training, source)
             head = {"structure": study.structure, "sampling_rate": rate, "S": study.interval, "T": epochs}
-            observers = _first_by_distance(found)
+            observers = first_by_distance(found)
             for row in _of_pairs(found, found["bounds"]):
                 if row["to"] in observers:
                     yield head | row
@@ -113,7 +113,7 @@ def _of_pairs(report: Mapping[str, Any], bounds: Mapping[str, Any]) -> Iterator[
                 yield from (pair | {"bound": name, "epsilon": matrix[i][j]} for name, matrix in bounds.items())
 
 
-def _first_by_distance(report: Mapping[str, Any]) -> dict[str, Any]:
+def first_by_distance(report: Mapping[str, Any]) -> dict[str, Any]:
     """The first worker at each finite distance from the report's one source, and that distance."""
     first: dict[Any, str] = {}
     for observer, distance in zip(report["workers"], report["distance"][0], strict=True):

@@ -176,6 +176,14 @@ class Plan:
         folder = RESULTS / "dpfedmtl" / "figures"
         return [str(folder / f"contact_sheet_{dataset}.{kind}") for dataset in datasets for kind in ("png", "pdf")]
 
+    def verdict_input(self, wildcards: Any) -> dict[str, str]:
+        """What verdicts on DP-OGL's claims are decided from, as far as the configuration asks for it."""
+        folder = RESULTS / "dpogl"
+        runs = {"runs": "runs.csv", "leakage": "leakage_of_runs.csv"}
+        study = {"pairs": "leakage_pairs.csv", "over_time": "leakage_over_time.csv"}
+        files = runs | self.if_studied(study) | self.if_audited({"audit": "leakage_audit.csv"})
+        return {name: str(folder / file) for name, file in files.items()}
+
     # The study of leakage, which trains nothing
 
     def leakage_study(self, wildcards: Any) -> dict[str, Any]:
@@ -183,10 +191,27 @@ class Plan:
         paper = self.config.papers.dpogl
         if paper is None or paper.leakage is None:
             raise InputError(f"{self.config.source}: papers.dpogl.leakage is missing; expected the study of leakage")
-        return paper.leakage.model_dump(mode="json") | {
+        return paper.leakage.model_dump(mode="json", exclude={"audit"}) | {
             "structures": self.studied_structures(wildcards),
             "delta": paper.delta,
         }
+
+    def leakage_audit(self, wildcards: Any) -> dict[str, Any]:
+        """The audit of the study of leakage, for scripts: its keys, the groups of its structure, and what it shares."""
+        study = self.leakage_study(wildcards)
+        dpogl = self.config.papers.dpogl
+        if dpogl is None or dpogl.leakage is None or dpogl.leakage.audit is None:
+            raise InputError(f"{self.config.source}: papers.dpogl.leakage.audit is missing; expected the audit")
+        return dpogl.leakage.audit.model_dump(mode="json") | {
+            "groups": study["structures"][study["structure"]],
+            "delta": study["delta"],
+            "response": study["response"],
+        }
+
+    def leakage_interval(self, wildcards: Any) -> int | None:
+        """S at which the study of leakage compares algorithms, if there is a study."""
+        dpogl = self.config.papers.dpogl
+        return dpogl.leakage.interval if dpogl and dpogl.leakage else None
 
     def leakage_shown(self, wildcards: Any) -> dict[str, Any]:
         """What figures and captions of the study of leakage name: its keys without the structures, and δ."""
@@ -203,9 +228,14 @@ class Plan:
         }
 
     def if_studied(self, files: Any) -> Any:
-        """`files`, or none when the configuration has no study of leakage."""
+        """`files`, or an empty one of its type when the configuration has no study of leakage."""
         paper = self.config.papers.dpogl
-        return files if paper and paper.leakage else []
+        return files if paper and paper.leakage else type(files)()
+
+    def if_audited(self, files: Any) -> Any:
+        """`files`, or an empty one of its type when the configuration has no audit of leakage."""
+        paper = self.config.papers.dpogl
+        return files if paper and paper.leakage and paper.leakage.audit else type(files)()
 
     @staticmethod
     def _known(known: Mapping[str, Any], name: str) -> Any:

@@ -26,7 +26,7 @@ def prepare_partition(recipe: PartitionRecipe, dataset_folder: Path, folder: Pat
     """
     dataset = verify_dataset(dataset_folder)
     made = make_partition(recipe, dataset)
-    made.write(folder, recipe.model_dump(mode="json", exclude={"dataset"}), dataset.labels)
+    made.write(folder, recipe.noted(), dataset.labels)
     groups = recipe.structure.build().members if recipe.structure else {}
     about = {"data": dataset.about["name"], "classes": dataset.about["classes"], "groups": groups}
     write_json(folder / "about.json", about)

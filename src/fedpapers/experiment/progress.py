@@ -6,8 +6,10 @@ import math
 import time
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Literal
 
 import typer
+from pydantic import BaseModel
 
 from fedpapers.files import write_json
 from fedpapers.privacy.accounting import Release, rdp_epsilon
@@ -15,6 +17,26 @@ from fedpapers.privacy.ledger import Spent
 
 DELTA = 1e-5  # of the ε in logs and status; the tables have the configuration's own
 _SECONDS_BETWEEN_FILES = 2.0
+
+
+class News(BaseModel):
+    """What `progress.json` holds.
+
+    Attributes:
+        round: The last round that was done.
+        segment_end: The round at which the job ends.
+        accuracy: Of the last evaluation; None before the first.
+        epsilon: As in the log, "inf" for no guarantee.
+        seconds_per_round: Mean of this job.
+        updated: When it was written, in seconds since 1970.
+    """
+
+    round: int
+    segment_end: int
+    accuracy: float | None
+    epsilon: float | Literal["inf"]
+    seconds_per_round: float
+    updated: float
 
 
 class Progress:
@@ -41,17 +63,15 @@ class Progress:
         if round < self._last and now - self._written < _SECONDS_BETWEEN_FILES:
             return
         self._written = now
-        write_json(
-            self._file,
-            {
-                "round": round,
-                "segment_end": self._last,
-                "accuracy": self._accuracy,
-                "epsilon": "inf" if math.isinf(epsilon) else epsilon,
-                "seconds_per_round": float(f"{each:.4f}"),
-                "updated": time.time(),
-            },
+        news = News(
+            round=round,
+            segment_end=self._last,
+            accuracy=self._accuracy,
+            epsilon="inf" if math.isinf(epsilon) else epsilon,
+            seconds_per_round=float(f"{each:.4f}"),
+            updated=time.time(),
         )
+        write_json(self._file, news.model_dump())
 
 
 def worst_epsilon(spent: Iterable[Spent], delta: float) -> float:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fedpapers.experiment.plan import RESULTS, Plan
+from fedpapers.experiment.progress import News
 
 _SILENCE = 120.0  # seconds without news after which a job counts as stopped
 
@@ -15,12 +16,13 @@ COLUMNS = ("run", "state", "round", "rounds", "accuracy", "epsilon", "seconds_pe
 
 
 def status(plan: Plan) -> list[dict[str, Any]]:
-    """One row a run of the configuration, in its order: see COLUMNS; None where nothing is known yet.
+    """One row a run of the papers, in their order: see COLUMNS; None where nothing is known yet. Searches are left out.
 
     ε is by RDP at `progress.DELTA`, of the worker that has spent most. The time left is for all rounds to come, at
     the pace of the run's last segment.
     """
-    return [_row(planned.id, planned.rounds) for planned in plan.runs.values()]
+    shown = {planned.id: planned for paper in plan.config.papers.with_runs for planned in plan.tables[paper]}
+    return [_row(planned.id, planned.rounds) for planned in shown.values()]
 
 
 def format_status(rows: list[dict[str, Any]]) -> str:
@@ -59,16 +61,22 @@ def _row(run: str, rounds: int) -> dict[str, Any]:
 
 def _progress(file: Path) -> dict[str, Any]:
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
+        return News.model_validate_json(file.read_bytes()).model_dump()
     except (OSError, ValueError):
         return {}
-    return content if isinstance(content, dict) else {}
 
 
 def _last_kept(folder: Path) -> int:
-    """The last round whose state is complete: its record, written last, is there."""
-    rounds = [int(file.stem.split("-")[1]) for file in folder.glob("round-[0-9]*.json")]
+    """The last round whose state is complete: its record, written last, is there and can be read."""
+    rounds = [int(file.stem.split("-")[1]) for file in folder.glob("round-[0-9]*.json") if _is_record(file)]
     return max(rounds, default=0)
+
+
+def _is_record(file: Path) -> bool:
+    try:
+        return "seal" in json.loads(file.read_bytes())
+    except (OSError, ValueError, TypeError):
+        return False
 
 
 def _text(value: float | str | None, width: int, digits: int) -> str:

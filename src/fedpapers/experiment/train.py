@@ -118,7 +118,7 @@ def federate(run: Run, dataset_folder: Path, partition_file: Path, device: torch
         InputError: The data set, the partition and the run do not fit each other.
     """
     dataset = verify_dataset(dataset_folder)
-    partition = read_partition(partition_file, len(dataset.labels))
+    partition = read_partition(partition_file, len(dataset.labels), run.recipe.noted())
     structure = run.structure.build() if run.structure else Groups({"all": partition.clients})
     if structure.workers != partition.clients:
         raise InputError(f"{partition_file}: its clients are not the workers of the run's structure; make it again")
@@ -161,8 +161,10 @@ def torch_device(name: str) -> torch.device:
     """The device of a name.
 
     Raises:
-        InputError: A GPU is asked for and there is none.
+        InputError: The name is none of these, or a GPU is asked for and there is none.
     """
+    if name not in ("auto", "cpu", "cuda"):
+        raise InputError(f"device is {name!r}; expected auto, cpu or cuda")
     if name == "cuda" and not torch.cuda.is_available():
         raise InputError("training.device is cuda: PyTorch sees no GPU; expected auto or cpu here")
     found = torch.cuda.is_available() if name == "auto" else name == "cuda"

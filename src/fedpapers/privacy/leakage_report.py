@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -128,7 +129,7 @@ def _row(values: Array | Ints, class_of: Ints, source: int) -> list[Any]:
 
 
 def _by_distance(report: dict[str, Any]) -> list[str]:
-    """A table with one line a distance."""
+    """A table with one line a distance; neighbouring distances with equal values share a line."""
     largest: dict[tuple[Any, str], float] = defaultdict(float)
     pairs: dict[Any, int] = defaultdict(int)
     for i, row in enumerate(report["distance"]):
@@ -139,8 +140,11 @@ def _by_distance(report: dict[str, Any]) -> list[str]:
                     largest[distance, name] = max(largest[distance, name], float(matrix[i][j]))
     names = list(report["bounds"])
     table = [["distance", "pairs", *names]]
-    for distance in sorted(pairs, key=float):
-        table.append([str(distance), str(pairs[distance]), *(f"{largest[distance, name]:.4g}" for name in names)])
+    alike = groupby(sorted(pairs, key=float), key=lambda d: (d == "inf", *(largest[d, name] for name in names)))
+    for (_, *values), distances in alike:
+        first, *more = distances
+        shown = f"{first}–{more[-1]}" if more else str(first)
+        table.append([shown, str(sum(pairs[d] for d in (first, *more))), *(f"{value:.4g}" for value in values)])
     return _aligned(table)
 
 

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, PercentFormatter
 
 from fedpapers.reporting.figures import MARKERS, palette
-from fedpapers.reporting.runs import add_series, heading, private, varying
-from fedpapers.reporting.tables import mean_and_sd, shown_epsilon
+from fedpapers.reporting.runs import add_series, heading, private, swept, varying
+from fedpapers.reporting.tables import mean_and_sd, shown, shown_epsilon
 
 _ACCOUNTANTS = {"pld": "ε (PLD)", "prv": "ε (PRV)", "rdp": "ε (RDP)", "gdp": "ε (GDP limit, ≈)"}
 _CONSTANT = "Best constant answer"
@@ -33,7 +33,7 @@ def accuracy_table(runs: pd.DataFrame, privacy: pd.DataFrame, accountants: list[
     by = ["title", "groups", *differ]
     rows = []
     for key, part in merged.groupby(by, sort=False, dropna=False):
-        row = dict(zip(["Algorithm", "Groups", *map(heading, differ)], map(_shown, key), strict=True))
+        row = dict(zip(["Algorithm", "Groups", *map(heading, differ)], map(shown, key), strict=True))
         row |= {_ACCOUNTANTS[name]: shown_epsilon(part[name].max()) for name in accountants}
         rows.append(row | {"Accuracy (%)": mean_and_sd(part["accuracy"]), "Seeds": str(len(part))})
     for structure, part in _baselines(runs).groupby("structure", sort=False):
@@ -46,7 +46,7 @@ def accuracy_table(runs: pd.DataFrame, privacy: pd.DataFrame, accountants: list[
 def plot_accuracy_by_epsilon(runs: pd.DataFrame, privacy: pd.DataFrame, accountant: str, scale: str) -> Figure:
     """Accuracy against ε: a line for each private method, a level for each other one."""
     spent = privacy[privacy["accountant"] == accountant][["run", "epsilon_max"]]
-    frame = add_series(runs).merge(spent, on="run")
+    frame = add_series(swept(runs)).merge(spent, on="run")
     colours = _colours(frame)
     figure, axes = plt.subplots()
     for i, (name, own) in enumerate(frame.groupby("series", sort=False)):
@@ -68,11 +68,12 @@ def plot_accuracy_by_epsilon(runs: pd.DataFrame, privacy: pd.DataFrame, accounta
 
 def plot_accuracy_by_round(runs: pd.DataFrame, history: pd.DataFrame, scale: str) -> Figure:
     """Accuracy against rounds, a panel for each noise multiplier, mean and ± one sd over seeds."""
-    frame = history.merge(add_series(runs)[["run", "kind", "series", "title"]], on="run")
+    named = add_series(swept(runs))
+    frame = history.merge(named[["run", "kind", "series", "title"]], on="run")
     sigma = runs.set_index("run")["noise_multiplier"] if "noise_multiplier" in runs else pd.Series(dtype=float)
     frame["sigma"] = frame["run"].map(sigma)
     panels = [None, *sorted(frame["sigma"].dropna().unique())]
-    colours = _colours(add_series(runs))
+    colours = _colours(named)
     figure, grid = plt.subplots(
         1, len(panels), sharey=True, figsize=(2.6 * len(panels) + 1.5, 3.4), squeeze=False, layout="constrained"
     )
@@ -128,9 +129,3 @@ def _finish(axes: Axes, scale: str) -> None:
     axes.set(ylabel=f"mean accuracy of workers ({scale} scale)", ylim=(0, 1))
     axes.yaxis.set_major_formatter(PercentFormatter(1))
     axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5))
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, float):
-        return "–" if np.isnan(value) else f"{value:g}"
-    return str(value)

@@ -36,3 +36,10 @@ def save(figure: Figure, png: str, pdf: str) -> None:
         with replacing(Path(path)) as temporary:
             figure.savefig(temporary, format=kind, metadata=metadata, bbox_inches="tight")
     plt.close(figure)
+
+
+def nothing_to_show(why: str) -> Figure:
+    """A figure that says why it is empty."""
+    figure = Figure(figsize=(5, 1.2))
+    figure.text(0.5, 0.5, why, ha="center", va="center")
+    return figure

@@ -9,6 +9,7 @@ import pandas as pd
 _RESULTS = {
     "run", "grid", "title", "seed", "accuracy", "accuracy_unpersonalised", "accuracy_by_sample", "loss",
     "constant_accuracy", "clients",
+    "delta", "in_group_max", "in_group_mean", "out_of_group_max", "out_of_group_mean", "claimed_out_of_group_max",
 }  # fmt: skip
 _NAMES = {
     "noise_multiplier": "σ",
@@ -36,10 +37,10 @@ def read_runs(path: str) -> pd.DataFrame:
 
 
 def varying(frame: pd.DataFrame) -> list[str]:
-    """The hyper-parameters in which runs of one method differ, before them the noise multiplier if any run has one."""
-    known = _RESULTS | {"algorithm", "grouping", "groups", "method"}
+    """The hyper-parameters in which runs differ, before them the noise multiplier if any run has one."""
+    known = _RESULTS | {"algorithm", "grouping", "groups", "method", "evaluate_every"}
     columns = [column for column in frame.columns if column not in known]
-    differ = [c for c in columns if (frame.groupby("method")[c].nunique(dropna=False) > 1).any()]
+    differ = [column for column in columns if frame[column].nunique() > 1]
     first = ["noise_multiplier"] if private(frame).any() else []
     return first + [column for column in differ if column not in first]
 
@@ -61,12 +62,24 @@ def add_series(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(kind=kind, series=frame["title"] + ", " + kind)
 
 
+def swept(frame: pd.DataFrame) -> pd.DataFrame:
+    """The runs of series that have as many noise multipliers as any of their method: single ones say no trend."""
+    if not private(frame).any():
+        return frame
+    others = [column for column in varying(frame) if column not in ("noise_multiplier", "seed")]
+    by_series = frame.groupby(["method", *others], dropna=False)["noise_multiplier"].transform("nunique")
+    most = by_series.groupby(frame["method"]).transform("max")
+    return frame[by_series == most]
+
+
 def _part(column: str, value: str | float) -> str:
     """What a hyper-parameter adds to a label; nothing where a run does not have it."""
     if pd.isna(value):
         return ""
     if column == "structure":
         return f", {value}"
+    if column == "mixing":
+        return f", mixing {value}s"
     return f", {heading(column)} = {value:g}" if isinstance(value, float) else f", {heading(column)} = {value}"
 
 

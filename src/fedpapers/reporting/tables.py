@@ -11,8 +11,14 @@ from fedpapers.files import write_text
 
 NOT_AVAILABLE = "not available"
 
-_LATEX = {"σ": r"$\sigma$", "ε": r"$\varepsilon$", "δ": r"$\delta$", "±": r"$\pm$", "≤": r"$\leq$", "≈": r"$\approx$",
-          "–": "--", "%": r"\%", "&": r"\&", "_": r"\_", "#": r"\#", "∞": r"$\infty$"}  # fmt: skip
+_LATEX = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "^": r"\^{}", "~": r"\~{}", "%": r"\%",
+    "&": r"\&", "_": r"\_", "#": r"\#", "\n": " ", "–": "--", "−": "$-$", "√": r"$\surd$", "·": r"$\cdot$",
+    "≥": r"$\geq$", "≤": r"$\leq$", "≈": r"$\approx$", "±": r"$\pm$", "×": r"$\times$", "→": r"$\to$",
+    "∞": r"$\infty$", "⌈": r"$\lceil$", "⌉": r"$\rceil$", "α": r"$\alpha$", "δ": r"$\delta$",
+    "ε": r"$\varepsilon$", "η": r"$\eta$", "θ": r"$\theta$", "μ": r"$\mu$", "ρ": r"$\rho$", "σ": r"$\sigma$",
+    "τ": r"$\tau$",
+}  # fmt: skip
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><style>
@@ -37,7 +43,8 @@ def write_table(frame: pd.DataFrame, csv: Path, md: Path, tex: Path, html: Path)
         html: For the report.
     """
     write_text(csv, frame.to_csv(index=False))
-    write_text(md, frame.to_markdown(index=False, disable_numparse=True) + "\n")
+    in_cells = frame.map(lambda cell: str(cell).replace("|", "\\|").replace("\n", " "))
+    write_text(md, in_cells.to_markdown(index=False, disable_numparse=True) + "\n")
     write_text(tex, _latex(frame))
     write_text(html, _PAGE.format(table=frame.to_html(index=False, border=0)))
 
@@ -46,6 +53,13 @@ def mean_and_sd(values: pd.Series[float], scale: float = 100, digits: int = 1) -
     """`mean ± sd` with the sample standard deviation; of a single value itself, and no sd."""
     mean = f"{values.mean() * scale:.{digits}f}"
     return mean if len(values) < 2 else f"{mean} ± {values.std(ddof=1) * scale:.{digits}f}"
+
+
+def shown(value: object) -> str:
+    """A parameter as it is shown; a dash where a run has none."""
+    if isinstance(value, float):
+        return "–" if math.isnan(value) else f"{value:g}"
+    return str(value)
 
 
 def shown_epsilon(value: float) -> str:
