@@ -12,7 +12,8 @@ rule tune:
 
 rule tabulate_tuning:
     input:
-        "results/dpfedmtl.tuning/runs.csv",
+        runs="results/dpfedmtl.tuning/runs.csv",
+        history="results/dpfedmtl.tuning/history.csv",
     output:
         csv="results/dpfedmtl/tables/tuning.csv",
         tex="results/dpfedmtl/tables/tuning.tex",

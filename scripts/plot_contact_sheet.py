@@ -1,9 +1,12 @@
 """Some samples of some clients of a data set."""
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedpapers.data.format import read_dataset
+import numpy as np
+import pandas as pd
+
 from fedpapers.reporting import figures
 from fedpapers.reporting.contact_sheet import plot_contact_sheet
 
@@ -11,16 +14,16 @@ if TYPE_CHECKING:
     snakemake: Any
 
 figures.start()
-data = read_dataset(Path(snakemake.input[0]).parent)
-classes = data.about["classes"]
-assert data.writers is not None, "a data set of this paper names its clients"
+folder = Path(snakemake.input[0]).parent
+about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
+clients = pd.read_csv(folder / "clients.csv", dtype={"writer": str}, keep_default_na=False)
 figure = plot_contact_sheet(
-    data.images,
-    data.labels,
-    data.writers,
-    data.writer_names,
-    classes,
-    data.about["name"],
-    columns_per_class=1 if len(classes) > 2 else 5,
+    np.load(folder / "images.npy", mmap_mode="r", allow_pickle=False),
+    np.load(folder / "labels.npy", allow_pickle=False),
+    np.load(folder / "writers.npy", allow_pickle=False),
+    clients["writer"].tolist(),
+    about["classes"],
+    about["name"],
+    columns_per_class=1 if len(about["classes"]) > 2 else 5,
 )
 figures.save(figure, snakemake.output.png, snakemake.output.pdf)

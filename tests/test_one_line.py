@@ -41,7 +41,7 @@ def test_malformed_yaml(tmp_path, text, words):
     ("arguments", "words"),
     [
         (["data", "prepare", "--spec", "{half", "--output", "x"], "--spec: "),
-        (["data", "prepare", "--spec", '{"kind": "mnist"}', "--output", "x"], "--spec: source: "),
+        (["data", "prepare", "--spec", '{"kind": "mnist"}', "--output", "x"], "--spec: mnist.source: "),
         (["data", "partition", "--recipe", "[]", "--data", "x", "--output", "y"], "--recipe: "),
         (["train", "--run", '{"algorithm": "fed"}', *TRAIN], "--run: "),
         (["train", "--run", "{}", *TRAIN, "--threads", "0"], "--threads"),

@@ -17,7 +17,6 @@ pytestmark = [pytest.mark.workflow, pytest.mark.xdist_group("workflow")]
 AGGREGATES = {"collect_runs", "account", "tabulate_accuracy", "plot_accuracy_by_epsilon", "plot_accuracy_by_round"}
 LEAKING_RUNS = {"account_leakage", "tabulate_leakage", "plot_accuracy_by_leakage", "plot_role_of_interval"}
 RESULTS = AGGREGATES | LEAKING_RUNS | {"tabulate_verdicts"}
-DOWNSTREAM = RESULTS | {"plot_partition"}
 STUDY = {"study_leakage", "plot_leakage_over_time", "plot_leakage_over_distance", "plot_leakage_of_pairs"}
 ACCOUNTING = LEAKING_RUNS | {"account", "tabulate_accuracy", "plot_accuracy_by_epsilon", "tabulate_verdicts"}
 AUDIT = {"audit_leakage", "plot_leakage_audit"}
@@ -26,16 +25,14 @@ SAMPLES = {"study_sample_privacy", "plot_sample_privacy", "tabulate_relay_verdic
 RELAYS = ARRIVALS | SAMPLES | {"study_latency", "plot_latency", "map_layout"}
 RUNS = 5  # of DP-OGL in configs/tiny.yaml, each in two segments
 CHARACTERS, FACES = 7, 1  # runs of DPFedMTL there, each in one segment, on two data sets
-MTL_AGGREGATES = {"collect_runs", "account"}
+MTL_RESULTS = {"collect_runs", "account", "tabulate_methods", "tabulate_noise", "tabulate_claims", "plot_convergence"}
+CERTIFIED = {"certify", "tabulate_guarantees", "tabulate_claims", "plot_tradeoff"}
+SEGMENTS = 2 * RUNS + CHARACTERS + FACES
 
 
-def together(*counts):
-    """Rule -> number of jobs, of several papers."""
-    return dict(sum(map(Counter, counts), Counter()))
-
-
-ALL_AGGREGATES = together(dict.fromkeys(RESULTS, 1), dict.fromkeys(MTL_AGGREGATES, 1))
-ALL_SEGMENTS = 2 * RUNS + CHARACTERS + FACES
+def once(*rules):
+    """Rule -> number of jobs, for sets of rules that run once in each set."""
+    return dict(sum(map(Counter, rules), Counter()))
 
 
 def planned(folder, *arguments):
@@ -72,10 +69,10 @@ def test_the_tiny_experiment_leaves_all_results(finished):
     for name in f"{names} {leakage} accuracy_by_leakage role_of_interval".split():
         assert (results / f"dpogl/figures/{name}.png").read_bytes().startswith(b"\x89PNG")
         assert (results / f"dpogl/figures/{name}.pdf").read_bytes().startswith(b"%PDF")
-    for name in ("accuracy", "leakage", "structures", "verdicts"):
-        assert r"\toprule" in (results / f"dpogl/tables/{name}.tex").read_text()
     for name in ("contact_sheet_femnist_embedded", "contact_sheet_celeba_embedded"):
         assert (results / f"dpfedmtl/figures/{name}.png").read_bytes().startswith(b"\x89PNG")
+    for name in ("accuracy", "leakage", "structures", "verdicts"):
+        assert r"\toprule" in (results / f"dpogl/tables/{name}.tex").read_text()
     record = json.loads(next(results.glob("runs/*/round-000002.json")).read_text())
     assert record["made"]["code"] and record["run"]["seed"] == 0 and record["sha256"]
 
@@ -115,7 +112,7 @@ def test_a_plotting_module_reruns_the_figures_that_use_it(checkout):
 
 def test_an_accountant_reruns_the_accounting_and_what_shows_it(checkout):
     edit(checkout, "src/fedpapers/privacy/accounting.py", "_LARGEST_MU = 1e15", "_LARGEST_MU = 1e14")
-    assert planned(checkout) == together(dict.fromkeys(ACCOUNTING | STUDY | AUDIT, 1), {"account": 1})
+    assert planned(checkout) == once(ACCOUNTING | STUDY | AUDIT, {"account"} | CERTIFIED)
 
 
 def test_a_leakage_bound_reruns_the_study_and_its_figures(checkout):
@@ -158,18 +155,22 @@ def test_a_training_formula_reruns_training_and_what_follows(checkout):
     edit(
         checkout, "src/fedpapers/federated/cohort.py", "self.learning_rate * gradient", "gradient * self.learning_rate"
     )
-    assert planned(checkout) == together({"train": ALL_SEGMENTS, **ALL_AGGREGATES}, dict.fromkeys(AUDIT, 1))
+    assert planned(checkout) == {"train": SEGMENTS, **once(RESULTS | AUDIT, MTL_RESULTS)}
 
 
 def test_what_generates_one_data_set_leaves_the_others_alone(checkout):
     edit(checkout, "src/fedpapers/data/glyphs.py", "_DIGITS = 0.5", "_DIGITS = 0.6")
-    first = dict.fromkeys(("prepare_data", "prepare_partition", "plot_contact_sheet"), 1)
-    assert planned(checkout) == {**first, "train": CHARACTERS, **dict.fromkeys(MTL_AGGREGATES, 1)}
+    first = {"prepare_data", "prepare_partition", "plot_contact_sheet"}
+    assert planned(checkout) == {"train": CHARACTERS, **once(first, MTL_RESULTS)}
 
 
 def test_the_partition_code_reruns_partitions_and_what_follows(checkout):
     edit(checkout, "src/fedpapers/data/partition.py", "n * train_fraction + 0.5", "0.5 + n * train_fraction")
-    assert planned(checkout) == {"prepare_partition": 3, "train": ALL_SEGMENTS, **ALL_AGGREGATES, "plot_partition": 1}
+    assert planned(checkout) == {
+        "prepare_partition": 3,
+        "train": SEGMENTS,
+        **once(RESULTS | {"plot_partition"}, MTL_RESULTS),
+    }
 
 
 def test_one_more_noise_multiplier_trains_the_new_runs(checkout):

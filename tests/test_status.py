@@ -73,10 +73,10 @@ def test_the_command_prints_text_or_json(tmp_path):
     shutil.copy(TINY, tmp_path / "config.yaml")
     command = [sys.executable, "-m", "fedpapers", "status"]
     text = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
-    assert text == "0 of 5 runs finished, 0 running\n"
+    assert text == "0 of 13 runs finished, 0 running\n"
     answer = subprocess.run([*command, "--json"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
     rows = json.loads(answer)["runs"]
-    assert len(rows) == 5 and set(rows[0]) == set(COLUMNS)
+    assert len(rows) == 13 and set(rows[0]) == set(COLUMNS)
 
 
 def test_without_a_configuration_there_is_one_line(tmp_path):

@@ -27,14 +27,11 @@ from pydantic_core import CoreSchema, ErrorDetails
 from fedpapers.errors import InputError, nearest
 from fedpapers.experiment.learning import Learning
 from fedpapers.experiment.spec import (
-    CelebaData,
+    CompleteDataset,
     Count,
-    DatasetSpec,
     Described,
-    FemnistData,
     Fraction,
     Hyperparameters,
-    MnistData,
     Name,
     NotBool,
     PartitionSpec,
@@ -62,10 +59,6 @@ _Share = Annotated[float, Field(ge=0, lt=1), NotBool]
 _Others = Annotated[int, Field(ge=0, le=9, strict=True)]
 
 _MOST_DEVICES = 500_000  # of all layouts of a study together, which fit into 2 GB
-
-
-def _complete(data: MnistData | FemnistData | CelebaData) -> MnistData | FemnistData | CelebaData:
-    return data.complete()
 
 
 class RunParameters(Hyperparameters):
@@ -312,9 +305,7 @@ class Config(Described):
     """All of `config.yaml`."""
 
     scale: Literal["tiny", "embedded", "paper"] = Field(description="Named in tables and captions.")
-    datasets: dict[Name, Annotated[DatasetSpec, AfterValidator(_complete)]] = Field(
-        min_length=1, description="Data sets by name."
-    )
+    datasets: dict[Name, CompleteDataset] = Field(min_length=1, description="Data sets by name.")
     partitions: dict[Name, PartitionSpec] = Field(min_length=1, description="Partitions over clients by name.")
     structures: dict[Name, StructureSpec] = Field(description="Group structures by name.")
     training: Training = Field(description="How training is run.")

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, model_validator
 from pydantic_core import PydanticCustomError
 
 from fedpapers import groups
@@ -149,10 +149,17 @@ class CelebaData(_Data):
 DatasetSpec = Annotated[MnistData | FemnistData | CelebaData, Field(discriminator="kind")]
 
 
+def _complete(data: MnistData | FemnistData | CelebaData) -> MnistData | FemnistData | CelebaData:
+    return data.complete()
+
+
+CompleteDataset = Annotated[DatasetSpec, AfterValidator(_complete)]
+
+
 def read_dataset_spec(text: str) -> MnistData | FemnistData | CelebaData:
     """A data set from JSON, complete."""
-    adapter: TypeAdapter[MnistData | FemnistData | CelebaData] = TypeAdapter(DatasetSpec)
-    return adapter.validate_json(text).complete()
+    adapter: TypeAdapter[MnistData | FemnistData | CelebaData] = TypeAdapter(CompleteDataset)
+    return adapter.validate_json(text)
 
 
 class _Partition(Described):

@@ -16,12 +16,13 @@ COLUMNS = ("run", "state", "round", "rounds", "accuracy", "epsilon", "seconds_pe
 
 
 def status(plan: Plan) -> list[dict[str, Any]]:
-    """One row a run of the configuration, in its order: see COLUMNS; None where nothing is known yet.
+    """One row a run of the papers, in their order: see COLUMNS; None where nothing is known yet. Searches are left out.
 
     ε is by RDP at `progress.DELTA`, of the worker that has spent most. The time left is for all rounds to come, at
     the pace of the run's last segment.
     """
-    return [_row(planned.id, planned.rounds) for planned in plan.runs.values()]
+    shown = {planned.id: planned for paper in plan.config.papers.with_runs for planned in plan.tables[paper]}
+    return [_row(planned.id, planned.rounds) for planned in shown.values()]
 
 
 def format_status(rows: list[dict[str, Any]]) -> str:
