@@ -38,4 +38,4 @@ def checkout(finished, tmp_path):
 def snakemake(folder, *arguments):
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     command = [sys.executable, "-m", "snakemake", *arguments]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=1800)
