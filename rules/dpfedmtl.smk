@@ -18,6 +18,7 @@ rule dpfedmtl:
         multiext("results/dpfedmtl/tables/claims", ".csv", ".md", ".tex", ".html"),
         multiext("results/dpfedmtl/figures/tradeoff", ".png", ".pdf"),
         multiext("results/dpfedmtl/figures/convergence", ".png", ".pdf"),
+        "results/dpfedmtl/privacy.csv",
         plan.contact_sheets,
 
 
