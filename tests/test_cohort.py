@@ -197,3 +197,9 @@ def test_one_client_moves_the_sum_by_at_most_the_clipping_norm(seed: int) -> Non
         assert alone.norm() <= 0.01
         others = train_cohort(learner, members[:k] + members[k + 1 :], clip, members[0].start[None]).sums.double()
         assert (full - others).norm() <= 0.01 * (1 + 1e-6)
+
+
+def test_a_wide_layer_on_the_images_themselves_is_trained_in_the_plain_way() -> None:
+    """Nothing below it has parameters, so that PyTorch would not ask for the gradient of what it gets."""
+    network = nn.Sequential(nn.Flatten(), nn.Linear(28 * 28, 512), nn.ReLU(), nn.Linear(512, 10))
+    assert low_rank.WideLayer.of(network, Layout.of(network)) is None

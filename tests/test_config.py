@@ -576,7 +576,7 @@ def test_more_rounds_only_add_segments(plan):
 def test_settings_of_noise_stand_once_each():
     settings = Plan(load_config(BASE)).noise_settings(SimpleNamespace(paper="dpogl"))
     assert [one.pop("noise_multiplier") for one in settings] == [0.25, 0.5, 1.0]
-    assert settings == [{"dataset": "mnist", "sampling_rate": 0.25, "rounds": 30}] * 3
+    assert settings == [{"dataset": "mnist", "sampling_rate": 0.25, "rounds": 20}] * 3
 
 
 def test_each_data_set_has_one_partition_for_its_counts(plan):

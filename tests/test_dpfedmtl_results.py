@@ -21,9 +21,9 @@ from fedpapers.reporting.dpfedmtl import (
     plot_convergence,
     read_results,
 )
-from fedpapers.reporting.dpfedmtl_claims import Gap, claims, decided
+from fedpapers.reporting.dpfedmtl_claims import claims, decided
 from fedpapers.reporting.guarantees import guarantees_table, plot_tradeoff, read_epsilons
-from fedpapers.reporting.verdicts import verdict_table
+from fedpapers.reporting.verdicts import Gap, verdict_table
 
 SIGMAS = (0.11, 0.65, 2.42, 9.69)
 SEEDS = (0, 1, 2)
@@ -65,7 +65,7 @@ def made_up(accuracies=GOOD, seeds=SEEDS, **more):
                             "title": METHODS[algorithm], "dataset": dataset, "partition": "by-writer", "rounds": 100,
                             "noise_multiplier": sigma, "noise": "client" if sigma else None, "seed": seed,
                             "accuracy": own, "accuracy_unpersonalised": own - 0.05 if "mtl" in algorithm else own,
-                            "sampling_rate": None if algorithm == "local" else 0.1,
+                            "sampling_rate": None if algorithm == "local" else 0.1, "local_steps": 1,
                             "accuracy_by_sample": own, "loss": 1.0, "constant_accuracy": 0.1, **more,
                         }
                     )  # fmt: skip

@@ -11,6 +11,8 @@ from fedpapers.experiment.account_leakage import account_leakage
 from fedpapers.experiment.store import read_record
 from fedpapers.privacy.group_mechanisms import Training
 from fedpapers.privacy.leakage_report import leakage_report
+from fedpapers.privacy.ledger import Ledger
+from fedpapers.privacy.mechanism import Mechanism
 from fedpapers.reporting.dpogl_verdicts import verdict_of_audit, verdicts_of_runs, verdicts_of_study
 from fedpapers.reporting.leakage_of_runs import leakage_table, plot_accuracy_by_leakage, plot_role_of_interval
 
@@ -28,7 +30,10 @@ def leaks(monkeypatch):
             "evaluate_every": 2, "seed": 0, "dataset_name": "mnist", "dataset": {"kind": "mnist", "source": "embedded"},
             "partition": {"scheme": "shards", "shards_per_client": 2}, "structure": {"kind": "overlapping"}, **keys,
         }  # fmt: skip
-        record = {"run": run, "last": 20, "groups": training_groups.members}
+        mechanism = Mechanism(keys.get("sampling_rate", 1.0), 0.5, keys.get("noise_multiplier", 0.0))
+        ledger = Ledger()
+        ledger.record(training_groups.names, mechanism)
+        record = {"run": run, "last": 20, "groups": training_groups.members, "ledger": ledger.describe()}
         monkeypatch.setattr("fedpapers.experiment.account_leakage.read_record", lambda path: record)
         (row,) = account_leakage([{"run": "a", "states": ["state"]}], DELTA)
         return row
@@ -71,6 +76,14 @@ def test_without_noise_or_with_the_clients_noise_there_is_no_guarantee(leaks):
     assert row["out_of_group_max"] == math.inf
 
 
+def test_models_that_cross_unclipped_have_the_naive_bound(leaks):
+    """With `mixing: model` a neighbour's model enters the sum's base unclipped: no bound that counts on clipping."""
+    report = leakage_report(FIGURE_1B, Training(20, 5), [2.0] * 5, [0.5] * 5, DELTA)
+    largest = max(value for row in report["bounds"]["naive"] for value in row if value is not None)
+    row = leaks("dp-ogl", FIGURE_1B, **NOISY, **GROUPED | {"mixing": "model"})
+    assert row["out_of_group_max"] == largest > leaks("dp-ogl", FIGURE_1B, **NOISY, **GROUPED)["out_of_group_max"]
+
+
 # Tables and figures
 
 
@@ -110,7 +123,7 @@ def test_table_has_a_row_a_method(runs):
     table = leakage_table(runs).set_index(["Algorithm", "Groups", "σ", "S", "mixing"])
     assert len(table) == len(runs) / 2
     plus = table.loc[("DP-OGL+", "overlapping groups", "0.5", "5", "update")]
-    assert list(plus) == ["s", "74.0 ± 1.4", "2", "1.8e+03", "900", "450", "3"]
+    assert list(plus) == ["s", "74.0 ± 1.4", "2", "1800", "900", "450", "3"]
     assert table.loc[("OGL", "overlapping groups", "–", "1", "update"), "ε out of group (max)"] == "inf"
     assert table.loc[("Local", "one group", "–", "–", "–"), "claimed, unproven (max)"] == "–"
 
@@ -137,23 +150,31 @@ def test_role_of_interval_is_at_one_noise_multiplier(runs):
 
 def test_verdicts_of_runs(runs):
     overlapping, equal, longer, plus = verdicts_of_runs(runs)
-    assert overlapping.outcome == "holds" and "+5.0 at σ = 0, +5.0 at σ = 0.5" in overlapping.evidence
+    assert overlapping.outcome == "holds" and "+5.0 ± 0.0 at σ = 0, +5.0 ± 0.0 at σ = 0.5" in overlapping.evidence
     # 0.5 + 0.3 · log(ε / 2) / log 4 of the one group: 73.8 % at ε = 6, 58.8 % at 3
-    assert equal.outcome == "holds" and "+1.2 at ε = 6, +1.2 at ε = 3" in equal.evidence
-    assert longer.outcome == "holds" and "S = 5: ε 4, 70.0 %" in longer.evidence
-    assert plus.outcome == "holds" and "+4.0 at S = 5, σ = 0.5" in plus.evidence
+    assert equal.outcome == "holds" and "+1.2 ± 0.0 at ε = 3, +1.2 ± 0.0 at ε = 6" in equal.evidence
+    assert longer.outcome == "holds" and "ε 6 at S = 1, 4 at S = 5" in longer.evidence
+    assert plus.outcome == "holds" and "+4.0 ± 0.0 at S = 5, σ = 0.5" in plus.evidence
 
 
 def test_verdicts_turn_with_the_numbers(runs):
-    worse = runs.assign(accuracy=np.where(runs["algorithm"] == "dp-ogl-plus", 0.1, runs["accuracy"]))
-    assert list(verdicts_of_runs(worse))[3].outcome == "does not hold"
-    apart = runs.assign(accuracy=np.where(runs["groups"] == "disjoint groups", 0.99, runs["accuracy"]))
-    assert next(verdicts_of_runs(apart)).outcome == "does not hold"
-    better = runs.assign(accuracy=np.where(runs["algorithm"] == "dpfedavg", 0.99, runs["accuracy"]))
-    assert list(verdicts_of_runs(better))[1].outcome == "does not hold"
-    flat = runs.assign(out_of_group_max=np.where(runs["interval"] == 5, 7.0, runs["out_of_group_max"]))
-    assert list(verdicts_of_runs(flat))[2].outcome == "holds in part"
+    def outcome(number, column, where, value):
+        changed = runs.assign(**{column: np.where(where, value, runs[column])})
+        return list(verdicts_of_runs(changed))[number].outcome
+
+    assert outcome(0, "accuracy", runs["groups"] == "disjoint groups", 0.99) == "does not hold"
+    assert outcome(1, "accuracy", runs["algorithm"] == "dpfedavg", 0.99) == "does not hold"
+    assert outcome(2, "out_of_group_max", runs["interval"] == 5, 7.0) == "holds in part"
+    assert outcome(2, "out_of_group_max", runs["interval"] == 5, 6.0) == "holds in part"  # no less, no more
+    assert outcome(3, "accuracy", runs["algorithm"] == "dp-ogl-plus", 0.1) == "does not hold"
+    noisy = (runs["algorithm"] == "dp-ogl-plus") & (runs["seed"] == 0)
+    assert outcome(3, "accuracy", noisy, 0.5) == "not decided"  # seeds disagree by more than they differ
     assert {verdict.outcome for verdict in verdicts_of_runs(runs[runs["algorithm"] == "local"])} == {"not decided"}
+
+
+def test_verdicts_compare_within_one_structure(runs):
+    other = runs.assign(structure="other", accuracy=0.01, run="x" + runs["run"])
+    assert list(verdicts_of_runs(pd.concat([runs, other]))) == list(verdicts_of_runs(runs))
 
 
 def pair(algorithm, bound, distance, epsilon):

@@ -16,6 +16,7 @@ from fedpapers.experiment.store import read_record
 from fedpapers.groups import Groups
 from fedpapers.privacy.group_mechanisms import ALGORITHMS, Training
 from fedpapers.privacy.leakage_report import leakage_report
+from fedpapers.privacy.ledger import Ledger
 
 COLUMNS = (
     "run", "delta", "in_group_max", "in_group_mean", "out_of_group_max", "out_of_group_mean",
@@ -30,6 +31,9 @@ def account_leakage(table: Iterable[Mapping[str, Any]], delta: float) -> list[di
     is compared, against the same strangers, with groups that keep them apart. `claimed_out_of_group_max` is what the
     description of DP-OGL+ implies, unproven; no value for the other algorithms.
 
+    The bound is `percolation`; where groups take over their members' start models (`mixing: model`) it is `naive`, the
+    composition over all groups of a worker, as a neighbour's model then crosses unclipped.
+
     Args:
         table: The run table of the workflow; of each run the last state's record is read.
         delta: δ.
@@ -42,7 +46,8 @@ def _of_run(record: Mapping[str, Any], delta: float) -> dict[str, float | None]:
     members = tuple((name, tuple(workers)) for name, workers in record["groups"].items())
     algorithm = run.algorithm if run.algorithm in ALGORITHMS else "dp-ogl"
     training = Training(record["last"], run.interval or 1, algorithm)
-    proven, claimed = _matrices(members, training, run.noise_multiplier or 0.0, run.sampling_rate or 1.0, delta)
+    bound = "naive" if run.mixing == "model" else "percolation"
+    proven, claimed = _matrices(members, training, run.noise_multiplier or 0.0, _rate(record), delta, bound)
     if run.noise == "client":  # the bounds count on secret cohorts
         proven = np.where(proven > 0, math.inf, proven)
     inside = _share_a_group(run.structure.build() if run.structure else Groups(dict(members)))
@@ -56,16 +61,27 @@ def _of_run(record: Mapping[str, Any], delta: float) -> dict[str, float | None]:
     }
 
 
+def _rate(record: Mapping[str, Any]) -> float:
+    """The sampling rate of all groups, as the ledger has it; of a run without a release it does not matter."""
+    mechanisms = [mechanism for _, mechanism in Ledger.of(record["ledger"]).releases]
+    return mechanisms[0].sampling_rate if mechanisms else 1.0
+
+
 @cache
 def _matrices(
-    members: tuple[tuple[str, tuple[str, ...]], ...], training: Training, noise: float, rate: float, delta: float
+    members: tuple[tuple[str, tuple[str, ...]], ...],
+    training: Training,
+    noise: float,
+    rate: float,
+    delta: float,
+    bound: str,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
     """Proven and claimed ε [N, N] of a structure; runs that differ in their seed share them."""
     structure = Groups(dict(members))
     groups = len(structure.names)
     report = leakage_report(structure, training, [noise] * groups, [rate] * groups, delta)
     paper = report["bounds"].get("paper")
-    return _numbers(report["epsilon"]), None if paper is None else _numbers(paper)
+    return _numbers(report["bounds"][bound]), None if paper is None else _numbers(paper)
 
 
 def _numbers(matrix: Sequence[Sequence[float | str | None]]) -> NDArray[np.float64]:

@@ -343,6 +343,8 @@ class Config(Described):
             if study and study.dataset not in self.datasets:
                 hint = nearest(study.dataset, self.datasets)
                 raise ValueError(f"papers.multfaug.{part}.dataset: {study.dataset!r} is not one of datasets; {hint}")
+            if study and (kind := self.datasets[study.dataset].kind) != "mnist":
+                raise ValueError(f"papers.multfaug.{part}.dataset: {study.dataset!r} is of kind {kind}; expected mnist")
         return self
 
 

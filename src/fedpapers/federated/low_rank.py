@@ -61,6 +61,8 @@ class WideLayer:
         name = max(sizes, key=lambda name: sizes[name].numel(), default=None)
         if name is None or sizes[name].numel() < _WIDE:
             return None
+        if not any(True for _ in model[: list(model._modules).index(name)].parameters()):
+            return None  # its input would need no gradient, and PyTorch would not ask for the layer's
         at, weight, shape = list(model._modules).index(name), f"{name}.weight", sizes[name]
         others = {other: size for other, size in layout.shapes.items() if other != weight}
         rest = Layout(others, layout.shared_size - shape.numel())

@@ -304,9 +304,13 @@ def _without_personalisation(algorithm: str, own: pd.DataFrame) -> str:
 
 
 def _local_rounds(results: Results, dataset: str) -> float:
-    """Rounds in which the others' average client takes as many steps as a client of Local in one round: 1/q."""
-    rates = results.runs.loc[results.runs["dataset"] == dataset, "sampling_rate"].dropna()
-    return 1 / float(rates.mean()) if len(rates) else 1.0
+    """Rounds in which the others' average client takes as many steps as a client of Local in one round."""
+    own = results.runs[results.runs["dataset"] == dataset]
+    alone = own["algorithm"] == "local"
+    rates, steps = own["sampling_rate"].dropna(), own["local_steps"]
+    if rates.empty or not alone.any():
+        return 1.0
+    return float(steps[alone].mean() / steps[~alone].mean() / rates.mean())
 
 
 def _line(axes: Axes, own: pd.DataFrame, algorithm: str, label: str, colour: Sequence[float]) -> None:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import pandas as pd
 
 from fedpapers.reporting.dpfedmtl import METHODS, TWINS, Results
 from fedpapers.reporting.published import HEADLINE, REAL, of_paper
-from fedpapers.reporting.verdicts import Outcome, Verdict, holds_in
+from fedpapers.reporting.verdicts import Gap, Outcome, Verdict, holds_in
 
 _MARGIN = 5.0  # points: "by a large margin"
 _LARGE = 0.65  # σ from which that is asked
@@ -22,42 +21,7 @@ _STEEP = 10.0  # points: "falls steeply"
 _LITTLE = 0.5  # share of the other's fall: "falls little"
 _REACHED = 0.95  # share of the slower method's last accuracy that counts as converged
 _WELL = 0.5  # ε at δ = 1e-5: "protects well" is the strongest level that the paper sets out from
-_SURE = 2.0  # standard errors
 _ABSENT = "no runs"
-
-
-@dataclass(frozen=True)
-class Gap:
-    """A difference of two accuracies, paired by seed.
-
-    Attributes:
-        points: Mean, in percentage points.
-        error: Its standard error; not a number for a single seed.
-        seeds: How many both have.
-    """
-
-    points: float
-    error: float
-    seeds: int
-
-    @classmethod
-    def of(cls, higher: pd.Series[float], lower: pd.Series[float]) -> Gap:
-        """`higher` less `lower`, two series of accuracies by seed."""
-        difference = 100 * (higher - lower).dropna()
-        count = len(difference)
-        error = difference.std(ddof=1) / math.sqrt(count) if count > 1 else math.nan
-        return cls(float(difference.mean()) if count else math.nan, float(error), count)
-
-    def exceeds(self, least: float) -> bool | None:
-        """Whether it is above `least`; None if that is not sure."""
-        if self.seeds < 2 or abs(self.points - least) <= _SURE * self.error:
-            return None
-        return self.points > least
-
-    def __str__(self) -> str:
-        if not self.seeds:
-            return _ABSENT
-        return f"{self.points:+.1f}" + (f" ± {self.error:.1f}" if self.seeds > 1 else " (one seed)")
 
 
 def claims(results: Results, history: pd.DataFrame, epsilons: pd.DataFrame) -> list[Verdict]:
@@ -202,6 +166,8 @@ def _reached(results: Results, history: pd.DataFrame, dataset: str, fast: str, s
 def _sooner(reached: pd.DataFrame) -> bool | None:
     """Whether the first column's rounds are fewer with every seed; None where seeds disagree or there are too few."""
     if len(reached) < 2 or reached.isna().any(axis=None):
+        return None
+    if (reached.iloc[:, 0] == reached.iloc[:, 1]).any():  # at the same evaluation: these are too far apart to tell
         return None
     sooner = reached.iloc[:, 0] < reached.iloc[:, 1]
     return bool(sooner.iloc[0]) if sooner.nunique() == 1 else None

@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from fedpapers.reporting.leakage_of_runs import of_one_noise
-from fedpapers.reporting.verdicts import Outcome, Verdict, holds, holds_in
+from fedpapers.reporting.leakage_of_runs import of_first_structure, of_one_noise
+from fedpapers.reporting.verdicts import Gap, Verdict, holds, holds_in, together
 
 _BEST = "percolation"
 _PROVEN = ("naive", "delay", "cut", _BEST)
 
 
 def verdicts_of_runs(runs: pd.DataFrame) -> Iterator[Verdict]:
-    """Verdicts on claims about accuracy.
+    """Verdicts on claims about accuracy, in the structure of the first run.
+
+    Differences of accuracy are paired by seed and given in points, mean ± standard error; they count beyond two
+    standard errors.
 
     Args:
         runs: As `leakage_of_runs.read_leaking_runs` gives it.
     """
-    yield _overlapping_beats_disjoint(runs)
-    yield _beats_one_group_at_equal_leakage(runs)
-    yield _longer_intervals(runs)
-    yield _plus_keeps_accuracy(runs)
+    own = of_first_structure(runs)
+    own = own.assign(sigma=own["noise_multiplier"].fillna(0) if "noise_multiplier" in own else 0.0)
+    yield _overlapping_beats_disjoint(own)
+    yield _beats_one_group_at_equal_leakage(own)
+    yield _longer_intervals(own)
+    yield _plus_keeps_accuracy(own)
 
 
 def verdicts_of_study(pairs: pd.DataFrame, over_time: pd.DataFrame, interval: int) -> Iterator[Verdict]:
@@ -53,64 +59,78 @@ def verdict_of_audit(audit: pd.DataFrame) -> Verdict:
 
 
 def _overlapping_beats_disjoint(runs: pd.DataFrame) -> Verdict:
-    claim = "Overlapping groups reach a higher accuracy than disjoint ones at equal noise."
     plain = runs[runs["algorithm"].isin(["ogl", "dp-ogl"]) & (runs["interval"] == 1) & (runs["mixing"] == "update")]
-    sigma = plain.get("noise_multiplier", pd.Series(np.nan, index=plain.index)).fillna(0)
-    table = plain.assign(sigma=sigma).pivot_table(index="sigma", columns="groups", values="accuracy")
-    table = table.reindex(columns=["overlapping groups", "disjoint groups"]).dropna()
-    gain = 100 * (table["overlapping groups"] - table["disjoint groups"])
-    by_noise = ", ".join(f"{value:+.1f} at σ = {at:g}" for at, value in gain.items())
-    evidence = f"points of mean accuracy: {by_noise or 'no runs to compare'}"
-    return Verdict(claim, holds_in(int((gain > 0).sum()), len(gain)), evidence)
+    by_groups = _accuracies(plain, "groups", ["sigma"])
+    gaps = {
+        f"at σ = {sigma:g}": Gap.of(own["overlapping groups"], own["disjoint groups"])
+        for sigma, own in by_groups
+        if {"overlapping groups", "disjoint groups"} <= set(own)
+    }
+    return _verdict("Overlapping groups reach a higher accuracy than disjoint ones at equal noise.", gaps)
 
 
 def _beats_one_group_at_equal_leakage(runs: pd.DataFrame) -> Verdict:
-    """DP-OGL's points against DPFedAvg's curve, interpolated in log ε, where the curve reaches."""
-    claim = "At equal ε out of group, overlapping groups reach a higher accuracy than one group of all."
+    """DP-OGL's points against DPFedAvg's curve, interpolated in log ε seed by seed, where the curve reaches."""
     ours = runs[(runs["algorithm"] == "dp-ogl") & (runs["groups"] == "overlapping groups") & (runs["interval"] == 1)]
-    ours = ours[(ours["mixing"] == "update") & np.isfinite(ours["out_of_group_max"]) & (ours["out_of_group_max"] > 0)]
+    ours = ours[(ours["mixing"] == "update") & (ours["out_of_group_max"] > 0)]
     one = runs[(runs["algorithm"] == "dpfedavg") & np.isfinite(runs["out_of_group_max"])]
-    columns = ["out_of_group_max", "accuracy"]
-    points = ours.groupby("noise_multiplier")[columns].mean()
-    curve = one.groupby("noise_multiplier")[columns].mean().sort_values("out_of_group_max")
-    if points.empty or curve.empty:
-        return Verdict(claim, "not decided", "no runs to compare")
-    reach = curve["out_of_group_max"]
-    points = points[points["out_of_group_max"].between(reach.min(), reach.max())]
-    log = np.log(points["out_of_group_max"])
-    gain = 100 * (points["accuracy"] - np.interp(log, np.log(reach), curve["accuracy"]))
-    shown = ", ".join(f"{g:+.1f} at ε = {e:.3g}" for g, e in zip(gain, points["out_of_group_max"], strict=True))
-    evidence = f"points of mean accuracy: {shown or 'no ε in common'} (one group interpolated in log ε)"
-    return Verdict(claim, holds_in(int((gain > 0).sum()), len(gain)), evidence)
+    curve = one.pivot_table(index="out_of_group_max", columns="seed", values="accuracy").dropna(axis="columns")
+    gaps = {}
+    for key, own in ours.groupby("out_of_group_max"):
+        epsilon = float(str(key))
+        if len(curve) and curve.index.min() <= epsilon <= curve.index.max():
+            at = [np.interp(np.log(epsilon), np.log(curve.index), curve[seed]) for seed in curve]
+            gaps[f"at ε = {epsilon:.3g}"] = Gap.of(_by_seed(own), pd.Series(at, index=curve.columns))
+    claim = "At equal ε out of group, overlapping groups reach a higher accuracy than one group of all."
+    return _verdict(claim, gaps, "one group interpolated in log ε")
 
 
 def _longer_intervals(runs: pd.DataFrame) -> Verdict:
     claim = "A larger S leaks less out of group and costs accuracy."
     own = of_one_noise(runs)
     own = own[(own["algorithm"] == "dp-ogl") & (own["mixing"] == "update")]
-    by = own.groupby("interval")[["out_of_group_max", "accuracy"]].mean()
-    if len(by) < 2:
+    parts = {int(str(s)): part for s, part in own.groupby("interval")}
+    if len(parts) < 2:
         return Verdict(claim, "not decided", "one S only")
-    less = bool(by["out_of_group_max"].is_monotonic_decreasing)
-    worse = bool(by["accuracy"].is_monotonic_decreasing)
-    shown = "; ".join(f"S = {s}: ε {row.iloc[0]:.3g}, {100 * row.iloc[1]:.1f} %" for s, row in by.iterrows())
-    outcome: Outcome = holds_in(less + worse, 2)
-    return Verdict(claim, outcome, f"DP-OGL at σ = {own['noise_multiplier'].iloc[0]:g}: {shown}")
+    epsilon = {s: float(part["out_of_group_max"].max()) for s, part in parts.items()}
+    less = all(epsilon[after] < epsilon[before] for before, after in itertools.pairwise(parts))
+    gaps = {
+        f"from S = {before} to {after}": Gap.of(_by_seed(parts[before]), _by_seed(parts[after]))
+        for before, after in itertools.pairwise(parts)
+    }
+    leaks = ", ".join(f"{value:.3g} at S = {s}" for s, value in epsilon.items())
+    costs = ", ".join(f"{gap} {case}" for case, gap in gaps.items())
+    sigma = own["noise_multiplier"].iloc[0]
+    outcome = together([holds(less), *(gap.outcome() for gap in gaps.values())])
+    return Verdict(claim, outcome, f"DP-OGL at σ = {sigma:g}: ε {leaks}; points of accuracy lost: {costs}")
 
 
 def _plus_keeps_accuracy(runs: pd.DataFrame) -> Verdict:
     claim = "DP-OGL+, which clips once an interval, keeps or raises the accuracy of DP-OGL."
     own = runs[runs["algorithm"].isin(["dp-ogl", "dp-ogl-plus"]) & (runs["groups"] == "overlapping groups")]
-    own = own[own["mixing"] == "update"]
-    table = own.pivot_table(index=["interval", "noise_multiplier"], columns="algorithm", values="accuracy")
-    table = table.reindex(columns=["dp-ogl", "dp-ogl-plus"]).dropna()
-    gain = 100 * (table["dp-ogl-plus"] - table["dp-ogl"])
-    spread = own.groupby(["algorithm", "interval", "noise_multiplier"])["accuracy"].std(ddof=1).max()
-    margin = 0.0 if np.isnan(spread) else 100 * spread
-    cells = gain.rename("gain").reset_index().itertuples(index=False)
-    shown = ", ".join(f"{gain:+.1f} at S = {s:g}, σ = {sigma:g}" for s, sigma, gain in cells)
-    evidence = f"points of mean accuracy: {shown or 'no common S and σ'}; largest sd over seeds {margin:.1f}"
-    return Verdict(claim, holds_in(int((gain >= -margin).sum()), len(gain)), evidence)
+    gaps = {
+        f"at S = {interval:g}, σ = {sigma:g}": Gap.of(both["dp-ogl-plus"], both["dp-ogl"])
+        for (interval, sigma), both in _accuracies(own[own["mixing"] == "update"], "algorithm", ["interval", "sigma"])
+        if {"dp-ogl", "dp-ogl-plus"} <= set(both)
+    }
+    return _verdict(claim, gaps)
+
+
+def _accuracies(runs: pd.DataFrame, across: str, by: list[str]) -> Iterator[tuple[Any, dict[str, pd.Series[float]]]]:
+    """For each value of `by`, the accuracies by seed of each kind of run."""
+    for key, part in runs.groupby(by[0] if len(by) == 1 else by):
+        yield key, {str(kind): _by_seed(own) for kind, own in part.groupby(across)}
+
+
+def _by_seed(own: pd.DataFrame) -> pd.Series[float]:
+    return own.set_index("seed")["accuracy"]
+
+
+def _verdict(claim: str, gaps: Mapping[str, Gap], note: str = "") -> Verdict:
+    """The verdict on a claim that differences of accuracy are above 0."""
+    shown = ", ".join(f"{gap} {case}" for case, gap in gaps.items()) or "nothing to compare"
+    outcome = together(gap.outcome() for gap in gaps.values()) if gaps else "not decided"
+    return Verdict(claim, outcome, f"points of accuracy: {shown}{f' ({note})' if note else ''}")
 
 
 def _falls_with_distance(pairs: pd.DataFrame) -> Verdict:
@@ -125,8 +145,7 @@ def _falls_with_distance(pairs: pd.DataFrame) -> Verdict:
         f"{rises} of {len(steps)} steps to the next distance rise (largest proven ε of each source);"
         f" {leaking} of {len(far)} pairs beyond the last hop leak"
     )
-    outcome: Outcome = "holds" if rises == leaking == 0 else holds_in(2 - (rises > 0) - (leaking > 0), 2)
-    return Verdict(claim, outcome, evidence)
+    return Verdict(claim, holds_in((rises == 0) + (leaking == 0), 2), evidence)
 
 
 def _plus_leaks_less(pairs: pd.DataFrame, interval: int) -> Verdict:

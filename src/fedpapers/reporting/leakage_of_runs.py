@@ -114,9 +114,16 @@ def plot_role_of_interval(runs: pd.DataFrame, scale: str) -> Figure:
     return figure
 
 
+def of_first_structure(runs: pd.DataFrame) -> pd.DataFrame:
+    """The runs in the structure of the first one: what is compared must not differ in who is there."""
+    first: pd.DataFrame = runs[runs["structure"] == runs["structure"].iloc[0]]
+    return first
+
+
 def of_one_noise(runs: pd.DataFrame) -> pd.DataFrame:
-    """The private runs in overlapping groups at the noise multiplier at which most intervals S were run."""
-    own = runs[private(runs) & (runs["groups"] == "overlapping groups")]
+    """The private runs in overlapping groups of the first structure, at the noise multiplier with most intervals S."""
+    own = of_first_structure(runs)
+    own = own[private(own) & (own["groups"] == "overlapping groups")]
     if own.empty:
         return own
     intervals = own.groupby("noise_multiplier")["interval"].nunique()

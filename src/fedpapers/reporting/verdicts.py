@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 import pandas as pd
+
+_SURE = 2  # standard errors beyond which a difference counts
 
 Outcome = Literal["holds", "holds in part", "does not hold", "not decided"]
 
@@ -24,6 +27,45 @@ class Verdict:
     claim: str
     outcome: Outcome
     evidence: str
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A difference of two accuracies, paired by seed.
+
+    Attributes:
+        points: Mean, in percentage points.
+        error: Its standard error; not a number for a single seed.
+        seeds: How many both have.
+    """
+
+    points: float
+    error: float
+    seeds: int
+
+    @classmethod
+    def of(cls, higher: pd.Series[float], lower: pd.Series[float]) -> Gap:
+        """`higher` less `lower`, two series of accuracies by seed."""
+        difference = 100 * (higher - lower).dropna()
+        count = len(difference)
+        error = difference.std(ddof=1) / math.sqrt(count) if count > 1 else math.nan
+        return cls(float(difference.mean()) if count else math.nan, float(error), count)
+
+    def exceeds(self, least: float) -> bool | None:
+        """Whether it is above `least`; None if that is not sure."""
+        if self.seeds < 2 or abs(self.points - least) <= _SURE * self.error:
+            return None
+        return self.points > least
+
+    def __str__(self) -> str:
+        if not self.seeds:
+            return "no runs"
+        return f"{self.points:+.1f}" + (f" ± {self.error:.1f}" if self.seeds > 1 else " (one seed)")
+
+    def outcome(self, least: float = 0) -> Outcome:
+        """The outcome of the claim that it is above `least`."""
+        sure = self.exceeds(least)
+        return "not decided" if sure is None else holds(sure)
 
 
 def holds(condition: bool) -> Outcome:
