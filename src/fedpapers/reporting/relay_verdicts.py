@@ -124,7 +124,8 @@ def _latency_verdicts(latency: pd.DataFrame, payloads: pd.DataFrame) -> list[Ver
         _verdict(
             "It fluctuates over ρ, as a larger ρ need not give a smaller CSR form (Fig. 3a).", fluctuates,
             "means, same layouts at each ρ: what fluctuates beside them is chance; steps in s: "
-            + _differences(rates, "step", 4) + f"; single images that are larger than at the ρ before: {grown or 'not available'}",
+            + _differences(rates, "step", 4)
+            + f"; single images that are larger than at the ρ before: {grown or 'not available'}",
         ),
         _verdict(
             "It rises with the number of dummy labels (Fig. 3c).", _cases(dummies, lambda own: steps_are(own, 1)),
