@@ -55,11 +55,11 @@ class Progress:
         each = (now - self._started) / (round - self._first)
         self._accuracy = accuracy if accuracy is not None else self._accuracy
         epsilon = worst_epsilon(spent, DELTA)
+        by_clients = any(mechanism.noise == "client" for releases in spent for mechanism, _ in releases)
+        shown = _shown(epsilon) + (" (zero-out)" if by_clients else "")
         tested = "      " if accuracy is None else f"{accuracy:.4f}"
         left = each * (self._last - round)
-        typer.echo(
-            f"round {round}/{self._last}  accuracy {tested}  ε {_shown(epsilon)}  {each:.3f} s/round  {left:.0f} s left"
-        )
+        typer.echo(f"round {round}/{self._last}  accuracy {tested}  ε {shown}  {each:.3f} s/round  {left:.0f} s left")
         if round < self._last and now - self._written < _SECONDS_BETWEEN_FILES:
             return
         self._written = now

@@ -213,7 +213,7 @@ def noise_table(results: Results) -> pd.DataFrame:
 def plot_convergence(results: Results, history: pd.DataFrame, scale: str) -> Figure:
     """Figure 4: accuracy against rounds, a panel for each data set, mean and ± one sd over seeds.
 
-    Local stands where the average client of the others has taken as many steps.
+    Local, whose rounds are not those of the others, is a level: what its clients reach in the end.
     """
     colours = palette(["one model", "private layers", "local"])
     datasets = results.datasets
@@ -226,8 +226,9 @@ def plot_convergence(results: Results, history: pd.DataFrame, scale: str) -> Fig
             for variant, own in _variants(results.of(dataset, algorithm, sigma)):
                 colour = colours[_FAMILY.get(algorithm, "private layers")]
                 curves = history[history["run"].isin(own["run"])]
-                if algorithm == "local":
-                    curves = curves.assign(round=curves["round"] * _local_rounds(results, dataset))
+                if algorithm == "local" and len(own):
+                    axes.axhline(own["accuracy"].mean(), color=colour, ls=":", label=f"{title}{variant}, in the end")
+                    continue
                 _line(axes, curves, algorithm, f"{title}{variant}", colour)
         noise = "" if sigma is None else f", σ = {sigma:g}"
         axes.set(title=f"{results.shown(dataset).name}{noise}", xlabel="round", ylim=(0, 1))
@@ -303,21 +304,11 @@ def _without_personalisation(algorithm: str, own: pd.DataFrame) -> str:
     return _cell(own["accuracy_unpersonalised"], _NONE) if algorithm in _PERSONAL else _NONE
 
 
-def _local_rounds(results: Results, dataset: str) -> float:
-    """Rounds in which the others' average client takes as many steps as a client of Local in one round."""
-    own = results.runs[results.runs["dataset"] == dataset]
-    alone = own["algorithm"] == "local"
-    rates, steps = own["sampling_rate"].dropna(), own["local_steps"]
-    if rates.empty or not alone.any():
-        return 1.0
-    return float(steps[alone].mean() / steps[~alone].mean() / rates.mean())
-
-
 def _line(axes: Axes, own: pd.DataFrame, algorithm: str, label: str, colour: Sequence[float]) -> None:
     if own.empty:
         return
     by_round = own.groupby("round")["accuracy"]
     mean, sd = by_round.mean(), by_round.std(ddof=1).fillna(0)
-    style = "--" if algorithm in TWINS else ":" if algorithm == "local" else "-"
+    style = "--" if algorithm in TWINS else "-"
     axes.plot(mean.index, mean, color=colour, ls=style, label=label)
     axes.fill_between(mean.index, mean - sd, mean + sd, color=colour, alpha=0.2, lw=0)
