@@ -2,6 +2,7 @@
 packages slurm-wlm and munge.
 """
 
+import importlib.util
 import os
 import re
 import shutil
@@ -59,6 +60,8 @@ def missing() -> str | None:
     tools = [tool for tool in ("slurmctld", "slurmd", "sbatch", "munged") if _tool(tool) is None]
     if tools:
         return f"{', '.join(tools)} not installed (Debian: slurm-wlm, munge)"
+    if importlib.util.find_spec("snakemake_executor_plugin_slurm") is None:
+        return "snakemake-executor-plugin-slurm is not installed here"
     return "this machine has a Slurm of its own" if CONF.exists() else None
 
 
