@@ -102,7 +102,7 @@ def test_what_trains_a_generator_is_in_its_name_and_nothing_else():
     assert gans(plan(gan__segment_steps=100)) == first
     assert gans(plan(gan__steps=900)) == first
     assert gans(plan(classifier={"epochs": 3})) == first
-    for change in ({"gan__oversample": 3}, {"gan__learning_rate": 1e-3}, {"samples_per_label": 20}):
+    for change in ({"gan__oversample": 3}, {"gan__learning_rate": 3e-3}, {"samples_per_label": 20}):
         assert not gans(plan(**change)) & first
 
 

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from fedpapers import cli
 from fedpapers.errors import InputError
@@ -20,10 +21,12 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.fixture
 def plan(tmp_path, monkeypatch):
-    """The default configuration, where nothing has been prepared."""
-    plan = Plan(read_config([ROOT / "config.yaml"]))
+    """DP-OGL as the default configuration has it, where nothing has been prepared."""
+    content = yaml.safe_load((ROOT / "config.yaml").read_text())
+    content["papers"] = {"dpogl": content["papers"]["dpogl"]}
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(content))
     monkeypatch.chdir(tmp_path)
-    return plan
+    return Plan(read_config([Path("config.yaml")]))
 
 
 def seconds(plan, timing):
@@ -75,7 +78,7 @@ def test_a_kind_of_run_is_timed(make_run, algorithm):
 
 def test_command_line(plan, monkeypatch, capsys):
     monkeypatch.setattr(cost, "timing", lambda run, clients: Timing(2.0, 10.0))
-    cli.app(["config", "cost", str(ROOT / "config.yaml"), "--json"], standalone_mode=False)
+    cli.app(["config", "cost", "--json"], standalone_mode=False)
     assert json.loads(capsys.readouterr().out)["tables"][0]["core_hours"] == pytest.approx(
         seconds(plan, Timing(2.0, 10.0)) / 3600
     )

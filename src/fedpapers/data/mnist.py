@@ -190,7 +190,8 @@ def _find(folder: Path, split: str, kind: str) -> Path | None:
         raise InputError(
             f"{folder}: {'not a' if folder.exists() else 'no such'} folder; expected one with the idx files"
         )
-    return next((folder / name for name in _names(split, kind) if (folder / name).is_file()), None)
+    found = (folder / name for name in _names(split, kind))
+    return next((path for path in found if path.exists() and not path.is_fifo()), None)  # a pipe would be waited for
 
 
 def _read_idx(path: Path, dimensions: int) -> _IdxFile:

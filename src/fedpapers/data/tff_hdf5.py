@@ -33,7 +33,7 @@ _SUFFIXES = (".h5", ".hdf5")
 
 def find_hdf5(path: Path) -> list[Path]:
     """The HDF5 files in a folder, train before test; empty where there are none. A file stands for itself."""
-    candidates = [path] if path.is_file() else path.iterdir()
+    candidates = path.iterdir() if path.is_dir() else [path]
     return in_order(file for file in candidates if file.suffix.lower() in _SUFFIXES)
 
 
