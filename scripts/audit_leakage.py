@@ -3,11 +3,13 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fedpapers.errors import one_line
 from fedpapers.experiment.leakage_audit import COLUMNS, audit_leakage
 from fedpapers.experiment.store import write_csv
 
 if TYPE_CHECKING:
     snakemake: Any
 
-rows = audit_leakage(**snakemake.params.audit)
+with one_line():
+    rows = list(audit_leakage(**snakemake.params.audit))
 write_csv(Path(snakemake.output[0]), COLUMNS, [[row[column] for column in COLUMNS] for row in rows])

@@ -36,6 +36,8 @@ def test_its_report(model: str) -> None:
         (["--model", "mnist", "--clients", "2", "--steps", "-1"], "--steps is -1"),
         (["--model", "mnist", "--clients", "2", "--steps", "1", "--threads", "0"], "--threads is 0"),
         (["--model", "mnist", "--clients", "two", "--steps", "1"], "--clients"),
+        (["--model", "mnist", "--clients", "1000000", "--steps", "1000000"], "fits into memory"),
+        (["--model", "mnist", "--clients", "2", "--steps", "1", "--threads", "1000000"], "at most 1024"),
     ],
 )
 def test_wrong_values_are_one_line(options: list[str], said: str) -> None:

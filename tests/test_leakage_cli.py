@@ -117,6 +117,12 @@ def test_heat_map_of_one_row_and_without_a_finite_value(run, tmp_path):
     assert path.exists()
 
 
+def test_names_are_drawn_as_they_are(run, tmp_path):
+    picture = tmp_path / "map.png"
+    status, _, err = run(groups='groups: {"$x$": ["a$b", "\\\\frac{1$", "_^%&#"]}\n', plot=str(picture))
+    assert (status, err) == (0, "") and picture.stat().st_size > 0
+
+
 def test_large_intervals_and_no_epochs(run):
     report = json.loads(run("--json", epochs="0")[1])
     assert {value for row in report["epsilon"] for value in row} == {None, 0}
@@ -145,6 +151,7 @@ def test_large_intervals_and_no_epochs(run):
             ["did you mean 'noise_multiplier'?"],
         ),
         ("groups: {A: {workers: [1], noise_multiplier: -1}}\n", ["'A'", "-1", "σ"]),
+        (f"groups: {{A: {{workers: [1], noise_multiplier: 1{'0' * 400}}}}}\n", ["noise_multiplier", "a number"]),
         ("groups: {A: {workers: [1], noise_multiplier: .nan}}\n", ["'A'", "nan"]),
         ("groups: {A: {workers: [1], noise_multiplier: 1e-3}}\n", ["noise_multiplier", "1.0e-3"]),
         ("groups: {A: {workers: [1], sampling_rate: 0}}\n", ["'A'", "sampling rate"]),
@@ -178,6 +185,10 @@ def test_malformed_groups(run, groups, words):
         ({"interval": "0"}, ["interval", "S ≥ 1"]),
         ({"noise-multiplier": "-0.1"}, ["-0.1"]),
         ({"noise-multiplier": "inf"}, ["inf"]),
+        ({"noise-multiplier": "1e-300"}, ["1e-300", "0.0001 ≤ σ"]),
+        ({"noise-multiplier": "1e20"}, ["1e+20", "σ ≤ 1e+09"]),
+        ({"sampling-rate": "1e-300"}, ["1e-300"]),
+        ({"epochs": "1000000000"}, ["1,000,000,000", "100,000"]),
         ({"sampling-rate": "0"}, ["0"]),
         ({"sampling-rate": "nan"}, ["nan"]),
         ({"delta": "0"}, ["delta"]),

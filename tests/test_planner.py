@@ -166,6 +166,7 @@ def test_targets_by_pair(run):
         ({"algorithm": "dp-ogl-plus"}, "both are in group 'A'"),
         ({"targets": ""}, "TARGETS.yaml: expected 'default: ε'"),
         ({"targets": "defualt: 3"}, "unknown key 'defualt'; did you mean 'default'?"),
+        ({"targets": f"default: 1{'0' * 400}"}, "expected ε ≥ 0, a finite number"),
         ({"targets": "default: three"}, "default: 'three'; expected ε ≥ 0, a finite number"),
         ({"targets": "pairs: [1, 2]"}, "pairs: [1, 2]; expected 'default: ε'"),
         ({"targets": "pairs: {9: {1: 2}}"}, "pairs: unknown worker '9'"),

@@ -12,6 +12,7 @@ from fedpapers.experiment.spec import Count, Described, NotBool, Positive, Seed,
 
 _MOST_SEGMENTS = 200
 _TARGET_SAMPLES = 4  # the paper's
+_MOST_DEVICES = 10_000  # of a layout: time grows with their square
 
 Compression = Annotated[float, Field(ge=0, lt=1), NotBool]
 
@@ -99,6 +100,8 @@ class Learning(Described):
             raise ValueError(f"cap is {self.cap}; expected at most samples_per_label ({self.samples_per_label})")
         if self.samples_per_label < _TARGET_SAMPLES:
             raise ValueError(f"samples_per_label is {self.samples_per_label}; expected at least {_TARGET_SAMPLES}")
+        if max(self.devices) > _MOST_DEVICES:
+            raise ValueError(f"devices: {max(self.devices):,}; expected at most {_MOST_DEVICES:,}")
         for name in ("devices", "hops"):
             value, known = getattr(self.compared, name), getattr(self, name)
             if value not in known:

@@ -28,6 +28,7 @@ _CASES: Mapping[str, tuple[str, tuple[int, ...], int]] = {
     "mnist": ("mnist-cnn", (28, 28), 10),
 }
 _RATE = 0.05
+_MOST_SAMPLES, _MOST_THREADS = 10_000_000, 1_024
 
 
 def bench_cohort(model: str, clients: int, steps: int, batch: int, threads: int, rounds: int = 7) -> dict[str, Any]:
@@ -55,6 +56,10 @@ def bench_cohort(model: str, clients: int, steps: int, batch: int, threads: int,
     for name, number in numbers.items():
         if number < 1:
             raise InputError(f"--{name} is {number}; expected 1 or more")
+    if clients * steps * batch > _MOST_SAMPLES:
+        raise InputError(f"--clients × --steps × --batch is above {_MOST_SAMPLES:,}; expected what fits into memory")
+    if threads > _MOST_THREADS:
+        raise InputError(f"--threads is {threads}; expected at most {_MOST_THREADS}")
     if model not in _CASES:
         raise InputError(f"--model: '{model}' is not known; {nearest(model, _CASES)}")
     torch.set_num_threads(threads)

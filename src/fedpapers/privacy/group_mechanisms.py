@@ -14,6 +14,7 @@ from fedpapers.privacy.quadrature import Array
 
 ALGORITHMS = ("dp-ogl", "dp-ogl-plus", "dp-ogl-local")
 COEFFICIENTS = ("tv", "alpha")
+MOST_EPOCHS = 100_000
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ class Training:
     def __post_init__(self) -> None:
         if self.epochs < 0:
             raise InputError(f"epochs: {self.epochs}; expected T ≥ 0")
+        if self.epochs > MOST_EPOCHS:
+            raise InputError(f"epochs: {self.epochs:,}; expected at most T = {MOST_EPOCHS:,}")
         if self.interval < 1:
             raise InputError(f"interval: {self.interval}; expected S ≥ 1 epochs")
         if self.algorithm not in ALGORITHMS:

@@ -81,7 +81,7 @@ def _name(where: str, value: Any) -> str:
 
 def _number(where: str, value: Any) -> float:
     """A noise multiplier or a sampling rate; their ranges are checked where all groups' values are."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1e300):
         return float(value)
     hint = " (YAML reads 1e-3 as text: write 1.0e-3)" if isinstance(value, str) else ""
     raise InputError(f"{where}: {_shown(value)}; expected a number{hint}")

@@ -22,6 +22,9 @@ from fedpapers.privacy.group_mechanisms import EpochMechanisms, Training, mechan
 from fedpapers.privacy.layered_cuts import Layers
 from fedpapers.privacy.quadrature import Array
 
+SMALLEST_NOISE, LARGEST_NOISE, SMALLEST_RATE = 1e-4, 1e9, 1e-9
+"""Between these the quadratures are trusted."""
+
 _SMALL_STRUCTURE = 60  # classes of workers up to which every cut of up to `every_cut.MOST_GROUPS` groups is tried
 _MOST_GROUPS_OF_LARGE = 8  # the same in larger structures, where there are many pairs
 _MOST_DISTANCES = 20_000_000  # (group, class) pairs whose distances are kept
@@ -49,10 +52,15 @@ class Leakage:
         if not 0 < self.delta < 1:
             raise InputError(f"delta: {self.delta:g}; expected a probability between 0 and 1, both excluded")
         for name, noise, rate in zip(self.structure.names, self.noise, self.rate, strict=True):
-            if not 0 <= noise < np.inf:
-                raise InputError(f"group '{name}': noise multiplier {noise:g}; expected σ ≥ 0")
-            if not 0 < rate <= 1:
-                raise InputError(f"group '{name}': sampling rate {rate:g}; expected 0 < q ≤ 1")
+            if noise and not SMALLEST_NOISE <= noise <= LARGEST_NOISE:
+                least, most = f"{SMALLEST_NOISE:g}", f"{LARGEST_NOISE:g}"
+                raise InputError(
+                    f"group '{name}': noise multiplier {noise:g}; expected σ = 0 (no noise), or {least} ≤ σ ≤ {most}"
+                )
+            if not SMALLEST_RATE <= rate <= 1:
+                raise InputError(
+                    f"group '{name}': sampling rate {rate:g}; expected 0 < q ≤ 1, at least {SMALLEST_RATE:g}"
+                )
 
     @cached_property
     def graph(self) -> GroupGraph:

@@ -20,6 +20,7 @@ from fedpapers.groups import Groups
 from fedpapers.privacy.quadrature import Array
 
 _KEYS = ("default", "pairs")
+_LARGEST = 1e300  # YAML's whole numbers have no end, floats have
 _FORM = "expected 'default: ε' or 'pairs: {from: {to: ε}}'"
 
 
@@ -63,7 +64,7 @@ def read_targets(path: Path, structure: Groups) -> Array:
 def _value(where: str, epsilon: Any) -> float:
     if epsilon is None:
         return np.inf
-    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not 0 <= epsilon < np.inf:
+    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not 0 <= epsilon < _LARGEST:
         raise InputError(f"{where}: {epsilon!r}; expected ε ≥ 0, a finite number")
     return float(epsilon)
 

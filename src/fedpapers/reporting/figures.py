@@ -22,6 +22,7 @@ def start() -> None:
     plt.rcParams.update(
         {"figure.figsize": (7, 4.2), "savefig.dpi": 150, "legend.frameon": False, "pdf.fonttype": 42, "font.size": 10}
     )
+    plt.rcParams["text.parse_math"] = False  # a $ in a worker's name begins no formula
 
 
 def palette(names: Sequence[str]) -> dict[str, tuple[float, float, float]]:
