@@ -1,11 +1,20 @@
-"""Memory of this process: keep what was freed, and say how much was needed."""
+"""Memory of this process: keep what was freed, put what is large on disk, and say how much was needed."""
 
 from __future__ import annotations
 
 import ctypes
+import math
+import os
 import resource
 import sys
+import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+LARGE = 2**27  # bytes of one tensor
 
 # Numbers of glibc's mallopt(3).
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4
@@ -22,6 +31,26 @@ def keep_freed_memory() -> None:
     if mallopt is not None:
         for option, value in ((_MMAP_MAX, 0), (_TRIM_THRESHOLD, -1), (_TOP_PAD, 2**26)):
             mallopt(option, value)
+
+
+def room(*shape: int, like: torch.Tensor) -> torch.Tensor:
+    """A tensor of any values with a device and type; on a CPU a large one lies in an unnamed file in `TMPDIR`.
+
+    So the models of thousands of clients need disk, and memory only as far as there is some to spare.
+
+    Raises:
+        OSError: The disk is full.
+    """
+    import numpy as np
+    import torch
+
+    size = math.prod(shape) * like.dtype.itemsize
+    if size <= LARGE or like.device.type != "cpu" or not hasattr(os, "posix_fallocate"):
+        return like.new_empty(shape)
+    with tempfile.TemporaryFile() as file:
+        os.posix_fallocate(file.fileno(), 0, size)  # on a full disk an error here, not a killed process later
+        mapped = np.memmap(file, dtype=np.uint8, mode="r+", shape=(size,))
+    return torch.from_numpy(mapped).view(like.dtype).reshape(shape)
 
 
 def peak_memory_mib() -> float:

@@ -20,6 +20,7 @@ from safetensors.torch import save_file
 from fedpapers.errors import InputError
 from fedpapers.federated.rounds import State
 from fedpapers.files import canonical_json, replacing, sha256, write_json
+from fedpapers.memory import room
 from fedpapers.models import Layout
 
 FORMAT = 1
@@ -34,8 +35,9 @@ def write_state(path: Path, state: State, layout: Layout) -> None:
     """Write a state: `shared.NAME` of shape [M, …] for each group, `private.NAME` of shape [N, …] for each client."""
     tensors = {}
     for name, (kind, columns) in _places(layout).items():
-        part: torch.Tensor = getattr(state, kind)[:, columns]
-        tensors[f"{kind}.{name}"] = part.reshape(len(part), *layout.shapes[name]).contiguous().cpu()
+        part: torch.Tensor = getattr(state, kind)[:, columns].cpu()
+        tensors[f"{kind}.{name}"] = room(len(part), *layout.shapes[name], like=part)
+        tensors[f"{kind}.{name}"].view(part.shape).copy_(part)
     about = canonical_json({"format": FORMAT, "round": state.round})
     with replacing(path) as temporary:
         save_file(tensors, temporary, metadata={"fedpapers": about})
@@ -66,7 +68,7 @@ def read_state(path: Path, layout: Layout, groups: int, clients: int, device: to
     if {name: list(tensor.shape) for name, tensor in found.items()} != expected:
         raise InputError(f"{path}: another model's parameters; expected {', '.join(expected)}")
     sizes = {"shared": layout.shared_size, "private": layout.private_size}
-    parts = {kind: torch.empty(rows[kind], sizes[kind], device=device) for kind in rows}
+    parts = {kind: room(rows[kind], sizes[kind], like=torch.empty(0, device=device)) for kind in rows}
     for name, (kind, columns) in _places(layout).items():
         parts[kind][:, columns] = found[f"{kind}.{name}"].reshape(rows[kind], -1).to(device)
     return State(round=round, **parts)

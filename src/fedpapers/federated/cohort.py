@@ -29,7 +29,7 @@ class Participation:
     """One sampled client in one group.
 
     Attributes:
-        group: Index of the group.
+        group: Index of the group among those that train together.
         client: Index of the client.
         start: Shared parameters [P] that it starts from; may be the same tensor for many.
         private: Its private parameters.

@@ -19,6 +19,7 @@ from torch import Tensor
 from fedpapers.federated.clients import Batch, Clients
 from fedpapers.federated.cohort import CohortResult, Learner, Participation, Update, clipped_sums, train_cohort
 from fedpapers.groups import Groups
+from fedpapers.memory import LARGE, room
 from fedpapers.models import initial_vector
 from fedpapers.privacy.mechanism import Mechanism
 from fedpapers.randomness import Purpose, generator
@@ -87,8 +88,8 @@ class Federation:
         shared, private = vector[: layout.shared_size], vector[layout.shared_size :]
         return State(
             round=0,
-            shared=shared.repeat(len(self.groups.names), 1),
-            private=private.repeat(len(self.groups.workers), 1),
+            shared=shared.expand(len(self.groups.names), -1),
+            private=private.expand(len(self.groups.workers), -1),
         )
 
     def expected_cohort(self, group: int) -> float:
@@ -136,25 +137,40 @@ def next_release(federation: Federation, state: State) -> tuple[State, RoundSumm
     """Start models, cohorts, local training, release of each group's sum, update: one round, or one interval."""
     t = state.round + 1
     starts = _start_models(federation, state, t)
-    bases = [_base(federation, state, starts[m], m) for m in range(len(starts))]
-    cohort = [one for m in range(len(starts)) for one in _participations(federation, state, t, m, starts[m])]
-    if federation.release_every == 1:
-        result = train_cohort(federation.learner, cohort, federation.mechanism.clip, state.shared)
-    else:
-        result = _train_interval(federation, cohort, bases, t)
-    models: list[Tensor] = []
-    for m, base in enumerate(bases):
-        drawn = [one.client for one in cohort if one.group == m]
-        release = federation.mechanism.add_noise(result.sums[m], _noise_draws(federation, t, m, drawn))
-        models.append(release.div_(federation.expected_cohort(m)).add_(base))
-    shared = torch.stack(models) if len(models) > 1 else models[0][None]
+    shared = room(*state.shared.shape, like=state.shared)
     private = state.private.clone() if state.private.numel() else state.private
-    for one, new in zip(cohort, result.private, strict=True):
-        private[one.client] = new
-    return State(state.round + federation.release_every, shared, private), _summary(result, federation.mechanism)
+    norms: list[float] = []
+    losses: list[float] = []
+    for groups in _blocks(state.shared):
+        bases = [_base(federation, state, starts[m], m) for m in groups]
+        cohort = [one for m in groups for one in _participations(federation, state, t, m, starts[m], groups)]
+        if federation.release_every == 1:
+            like = state.shared[groups.start : groups.stop]
+            result = train_cohort(federation.learner, cohort, federation.mechanism.clip, like)
+        else:
+            result = _train_interval(federation, groups, cohort, bases, t)
+        for row, m in enumerate(groups):
+            drawn = [one.client for one in cohort if one.group == row]
+            release = federation.mechanism.add_noise(result.sums[row], _noise_draws(federation, t, m, drawn))
+            torch.add(release.div_(federation.expected_cohort(m)), bases[row], out=shared[m])
+        for one, new in zip(cohort, result.private, strict=True):
+            private[one.client] = new
+        norms += result.norms
+        losses += result.losses
+    summary = _summary(norms, losses, federation.mechanism)
+    return State(state.round + federation.release_every, shared, private), summary
 
 
-def _train_interval(federation: Federation, cohort: list[Participation], bases: list[Tensor], t: int) -> CohortResult:
+def _blocks(models: Tensor) -> list[range]:
+    """The groups, as many at a time as have room in memory for their sums."""
+    count, size = models.shape
+    step = max(1, LARGE // max(1, size * models.itemsize))
+    return [range(first, min(first + step, count)) for first in range(0, count, step)]
+
+
+def _train_interval(
+    federation: Federation, groups: range, cohort: list[Participation], bases: list[Tensor], t: int
+) -> CohortResult:
     """The S rounds of an interval with one cohort: each participant's updates add up and are clipped as one.
 
     In between the group's model takes the unclipped updates without noise and is the next start (DP-OGL+), or each
@@ -167,14 +183,14 @@ def _train_interval(federation: Federation, cohort: list[Participation], bases: 
         updates = [federation.learner.update(one) for one in now]
         for k, (one, update) in enumerate(zip(now, updates, strict=True)):
             total[k] += update.shared
-            models[one.group] += update.shared / federation.expected_cohort(one.group)
-        groups = [model.clone() for model in models]
+            models[one.group] += update.shared / federation.expected_cohort(groups[one.group])
+        means = [model.clone() for model in models]
         now = [
             replace(
                 one,
-                start=groups[one.group] if federation.exchanges else one.start + update.shared,
+                start=means[one.group] if federation.exchanges else one.start + update.shared,
                 private=update.private,
-                batches=_batches(federation, epoch + 1, one.group, one.client),
+                batches=_batches(federation, epoch + 1, groups[one.group], one.client),
             )
             for one, update in zip(now, updates, strict=True)
         ]
@@ -197,13 +213,13 @@ def _start_models(federation: Federation, state: State, t: int) -> list[dict[int
 
 
 def _participations(
-    federation: Federation, state: State, t: int, m: int, starts: dict[int, Tensor]
+    federation: Federation, state: State, t: int, m: int, starts: dict[int, Tensor], groups: range
 ) -> Iterator[Participation]:
     members = np.flatnonzero(federation.groups.membership[m])
     drawn = federation.mechanism.sample(len(members), generator(federation.seed, Purpose.COHORT, round=t, group=m))
     for n in members[drawn].tolist():
         yield Participation(
-            group=m,
+            group=groups.index(m),
             client=n,
             start=starts[federation.patterns[1][n]],
             private=state.private[n],
@@ -241,14 +257,14 @@ def _noise_draws(federation: Federation, t: int, m: int, drawn: list[int]) -> li
     return [address(client=n + 1) for n in drawn]
 
 
-def _summary(result: CohortResult, mechanism: Mechanism) -> RoundSummary:
-    if not result.norms:
+def _summary(norms: list[float], losses: list[float], mechanism: Mechanism) -> RoundSummary:
+    if not norms:
         return RoundSummary()
-    norms = np.array(result.norms)
+    of_updates = np.array(norms)
     return RoundSummary(
         cohort=len(norms),
-        diverged=int(np.sum(~np.isfinite(norms))),
-        clipped=float(np.mean(norms > mechanism.clipping_norm)),
-        update_norm=float(np.median(norms)),
-        loss=float(np.mean(result.losses)),
+        diverged=int(np.sum(~np.isfinite(of_updates))),
+        clipped=float(np.mean(of_updates > mechanism.clipping_norm)),
+        update_norm=float(np.median(of_updates)),
+        loss=float(np.mean(losses)),
     )
