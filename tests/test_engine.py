@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
+from fedpapers import memory
 from fedpapers.experiment.spec import Run
-from fedpapers.experiment.store import state_path
+from fedpapers.experiment.store import read_state, state_path, write_state
 from fedpapers.experiment.train import Segment, federate, train_segment
 from fedpapers.federated import rounds as engine
 from fedpapers.federated.cohort import Participation, train_cohort
@@ -347,6 +348,25 @@ def test_results_do_not_depend_on_what_ran_before(make_federation: Make) -> None
     evaluate(federation, again)
     assert same(run(federation, 4, again), first)
     assert not same(run(noisy(make_federation, seed=4), 4), first)
+
+
+@pytest.mark.parametrize("interval", [1, 2])
+def test_models_on_disk_and_groups_one_at_a_time_change_no_bit(
+    monkeypatch: pytest.MonkeyPatch, make_federation: Make, tmp_path: Path, interval: int
+) -> None:
+    federation = replace(noisy(make_federation, interval=2, exposed=interval > 1), release_every=interval)
+    layout, counts = federation.learner.layout, (len(federation.groups.names), len(federation.clients))
+    in_memory = run(federation, 4)
+    write_state(state_path(tmp_path, 4), in_memory, layout)
+    written = state_path(tmp_path, 4).read_bytes()
+    monkeypatch.setattr(memory, "LARGE", 4096)
+    monkeypatch.setattr(engine, "LARGE", 4096)
+    on_disk = run(federation, 4)
+    assert len(engine._blocks(on_disk.shared)) == counts[0] > 1
+    write_state(state_path(tmp_path, 4), on_disk, layout)
+    assert state_path(tmp_path, 4).read_bytes() == written
+    again = read_state(state_path(tmp_path, 4), layout, *counts, torch.device("cpu"))
+    assert same(again, in_memory)
 
 
 def test_a_round_leaves_its_state_alone(personal: Federation) -> None:
