@@ -143,6 +143,14 @@ def test_the_papers_own_scale_is_planned_at_once():
     assert counts["steps"] == 10_000 * counts["generators"]
 
 
+def test_what_a_job_is_told_is_what_was_planned():
+    files = [ROOT / "config.yaml", ROOT / "configs/paper.yaml"]
+    for made in (plan(), Plan(read_config(files)).augmentation):
+        for cell in made.cells[:20]:
+            for spec in (cell.alone.devices, cell.alone, cell.augmented, *([cell.gan] if cell.gan else [])):
+                assert type(spec).model_validate_json(spec.canonical()).hash == spec.hash
+
+
 def test_without_the_section_there_is_nothing_to_do():
     content = copy.deepcopy(BASE)
     del content["papers"]["multfaug"]

@@ -40,7 +40,7 @@ class DevicesRecipe(_Hashed):
     targets: list[Label]
     samples_per_label: int
     judge_samples: int
-    test_samples: int | None
+    test_samples: int | None = None  # None: the test part of the data set
     seed: Seed
 
     @property
