@@ -9,9 +9,10 @@ import pytest
 import torch
 from scipy import stats
 
-from fedpapers.privacy.accounting import epsilon, sampled_gaussian
+from fedpapers.privacy.accounting import epsilon
 from fedpapers.privacy.cohort_size import cohort_size_epsilon, read_cohort_size
 from fedpapers.privacy.mechanism import Mechanism
+from fedpapers.privacy.releases import sampled_gaussian
 from fedpapers.randomness import Purpose, generator
 
 DELTA = 1e-5

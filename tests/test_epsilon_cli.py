@@ -10,7 +10,7 @@ import pytest
 
 from fedpapers import cli
 from fedpapers.errors import InputError
-from fedpapers.privacy.accounting import epsilon_report, format_report
+from fedpapers.privacy.epsilon_report import epsilon_report, format_report
 
 BASE = {"noise-multiplier": "0.65", "sampling-rate": "0.0021406400513753612", "steps": "400", "delta": "1e-5"}
 

@@ -11,7 +11,7 @@ import pytest
 from fedpapers import cli
 from fedpapers.errors import InputError
 from fedpapers.groups import Groups, disjoint, overlapping, single
-from fedpapers.privacy.accounting import epsilon_report
+from fedpapers.privacy.epsilon_report import epsilon_report
 from fedpapers.privacy.group_mechanisms import Training
 from fedpapers.privacy.leakage_report import leakage_report
 from fedpapers.privacy.planner import LARGEST, SMALLEST, Planner, _sigma, _step_of, plan_report

@@ -50,7 +50,7 @@ def epsilon(
     as_json: Json = False,
 ) -> None:
     """ε of the Poisson-subsampled Gaussian mechanism, by each accountant."""
-    from fedpapers.privacy.accounting import epsilon_report, format_report
+    from fedpapers.privacy.epsilon_report import epsilon_report, format_report
 
     report = epsilon_report(noise_multiplier, sampling_rate, steps, delta, accountant.split(","))
     _print(report, format_report(report), as_json)
