@@ -18,17 +18,13 @@ from safetensors.numpy import load_file, save_file
 from scipy import stats
 
 from fedpapers import groups as structures
-from fedpapers.data import partition
-from fedpapers.data.partition import (
-    Partition,
-    by_dirichlet,
-    by_groups,
-    by_shards,
-    by_writer,
-    group_classes,
-    read_partition,
-    split,
-)
+from fedpapers.data import partition, schemes
+from fedpapers.data.draws import Step, step_generator
+from fedpapers.data.group_classes import by_groups, group_classes
+from fedpapers.data.partition import Partition, read_partition
+from fedpapers.data.schemes import by_dirichlet, by_shards
+from fedpapers.data.split import split
+from fedpapers.data.writers import by_writer
 from fedpapers.errors import InputError
 from fedpapers.groups import Groups
 
@@ -161,7 +157,7 @@ def test_proportions_follow_the_dirichlet_distribution() -> None:
     # The first of K proportions is Beta(α, (K − 1) α), whatever NumPy's own sampler does.
     for alpha in (0.05, 0.5, 1.0, 20.0):
         draw = np.random.default_rng(5)
-        first = np.array([partition._proportions(4, alpha, draw)[0] for _ in range(4000)])
+        first = np.array([schemes._proportions(4, alpha, draw)[0] for _ in range(4000)])
         assert stats.kstest(first, stats.beta(alpha, 3 * alpha).cdf).pvalue > 1e-3
 
 
@@ -306,7 +302,7 @@ def test_groups_refuse_numbers_out_of_range(size: int, overlap: int, each: int, 
 
 
 def test_the_draws_of_the_steps_are_not_the_same_stream() -> None:
-    streams = [partition._generator(step, 0, client).integers(2**62) for step in partition._Step for client in (0, 1)]
+    streams = [step_generator(step, 0, client).integers(2**62) for step in Step for client in (0, 1)]
     assert len(set(streams)) == len(streams)
 
 

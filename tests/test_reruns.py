@@ -176,7 +176,7 @@ def test_what_generates_one_data_set_leaves_the_others_alone(checkout):
 
 
 def test_the_partition_code_reruns_partitions_and_what_follows(checkout):
-    edit(checkout, "src/fedpapers/data/partition.py", "n * train_fraction + 0.5", "0.5 + n * train_fraction")
+    edit(checkout, "src/fedpapers/data/split.py", "n * train_fraction + 0.5", "0.5 + n * train_fraction")
     assert planned(checkout) == {
         "prepare_partition": 3,
         "train": SEGMENTS,
