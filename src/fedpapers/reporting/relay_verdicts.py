@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import pandas as pd
 
 from fedpapers.reporting.relay_study import with_error
-from fedpapers.reporting.verdicts import Outcome, Verdict, holds, together
+from fedpapers.reporting.verdicts import Outcome, Verdict, holds, throughout, together
 
 ERRORS = 3.0
 LEAST_LATENCY = {10: 2, 25: 3}
@@ -66,10 +66,7 @@ def sign(difference: float, error: float) -> int:
 
 def all_are(signs: Iterable[int], wanted: int) -> Outcome:
     """Whether all differences have the wanted sign; not decided while one may be chance, or none is there."""
-    found = list(signs)
-    if -wanted in found:
-        return "does not hold"
-    return "holds" if found and 0 not in found else "not decided"
+    return throughout(holds(one == wanted if one else None) for one in signs)
 
 
 def turns_at(curve: pd.DataFrame, place: float, wanted: int, axis: str = "max_hops") -> Outcome:
@@ -210,7 +207,7 @@ def _sample_privacy_verdicts(curves: pd.DataFrame) -> list[Verdict]:
         rises[f"{_spoken(quantity)}, N = {devices}, τ = {slots}"] = steps_are(own, 1)
     steps = over_deadline[over_deadline["step"].notna()]
     tighter = {
-        f"{_spoken(quantity)}, N = {devices}": together([all_are([s], 1) for s in _signs(own, "step")])
+        f"{_spoken(quantity)}, N = {devices}": together(all_are([one], 1) for one in _signs(own, "step"))
         for (quantity, devices), own in steps.groupby(["quantity", "devices"], sort=False)
     }
     ends = over_rho.groupby(["quantity", "devices", "deadline"], sort=False)["mean"].agg(["first", "last"])
