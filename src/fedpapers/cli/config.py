@@ -34,8 +34,9 @@ def cost(files: ConfigFiles = None, as_json: Json = False) -> None:
     from fedpapers.experiment.config import read_config
     from fedpapers.experiment.cost import cost_report, format_cost
     from fedpapers.experiment.plan import Plan
+    from fedpapers.reporting.published import HEADLINE
 
-    report = cost_report(Plan(read_config(files or [DEFAULT_CONFIG])))
+    report = cost_report(Plan(read_config(files or [DEFAULT_CONFIG])), HEADLINE)
     answer(report, format_cost(report), as_json)
 
 

@@ -9,10 +9,10 @@ from pydantic import AfterValidator, Field, model_validator
 
 from fedpapers.experiment.augmentation import ClassifierSpec, ClassifierTraining, GanSpec
 from fedpapers.experiment.spec import Count, Described, NotBool, Positive, Seed, distinct
+from fedpapers.relay.layouts import MOST_DEVICES
+from fedpapers.relay.seeds import TARGET_SAMPLES
 
 _MOST_SEGMENTS = 200
-_TARGET_SAMPLES = 4  # the paper's
-_MOST_DEVICES = 10_000  # of a layout: time grows with their square
 
 Compression = Annotated[float, Field(ge=0, lt=1), NotBool]
 
@@ -98,10 +98,10 @@ class Learning(Described):
     def _values_fit(self) -> Learning:
         if self.cap > self.samples_per_label:
             raise ValueError(f"cap is {self.cap}; expected at most samples_per_label ({self.samples_per_label})")
-        if self.samples_per_label < _TARGET_SAMPLES:
-            raise ValueError(f"samples_per_label is {self.samples_per_label}; expected at least {_TARGET_SAMPLES}")
-        if max(self.devices) > _MOST_DEVICES:
-            raise ValueError(f"devices: {max(self.devices):,}; expected at most {_MOST_DEVICES:,}")
+        if self.samples_per_label < TARGET_SAMPLES:
+            raise ValueError(f"samples_per_label is {self.samples_per_label}; expected at least {TARGET_SAMPLES}")
+        if max(self.devices) > MOST_DEVICES:
+            raise ValueError(f"devices: {max(self.devices):,}; expected at most {MOST_DEVICES:,}")
         for name in ("devices", "hops"):
             value, known = getattr(self.compared, name), getattr(self, name)
             if value not in known:

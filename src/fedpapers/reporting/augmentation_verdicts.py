@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 
 from fedpapers.reporting.augmentation import DEADLINES, at_first_compression
+from fedpapers.reporting.published import LEAST_LATENCY
 from fedpapers.reporting.verdicts import SURE, Gap, Outcome, Verdict, holds, holds_in, throughout, together
 
 _LARGE = 0.1  # a large margin, in accuracy
 _RECOGNISABLE = 0.75  # as often as a real digit is a generated one taken for its label
 _LEVEL = 0.02  # accuracies that differ by less are equal
-_PEAKS = {10: 2, 25: 3}  # the paper's M of the least latency
 
 
 def augmentation_verdicts(cells: pd.DataFrame, quality: pd.DataFrame) -> Iterator[Verdict]:
@@ -113,7 +113,7 @@ def _peak(cells: pd.DataFrame) -> Verdict:
     claim = "Under the tight deadline accuracy is largest at 2 (N = 10) and 3 (N = 25) hops"
     tight = cells[cells["deadline"] == "tight"]
     outcomes, evidence = [], []
-    for devices, peak in _PEAKS.items():
+    for devices, peak in LEAST_LATENCY.items():
         of_number = tight[tight["devices"] == devices]
         by_seed = of_number.pivot_table(index="seed", columns="hops", values="accuracy_augmented")
         if peak not in by_seed.columns or len(by_seed.columns) < 2:

@@ -10,16 +10,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import pandas as pd
 
+from fedpapers.reporting.published import CSR_SHARE, LEAST_LATENCY, MOST_LABEL_PRIVACY
 from fedpapers.reporting.relay_study import with_error
 from fedpapers.reporting.verdicts import Outcome, Verdict, holds, throughout, together
 
-ERRORS = 3.0
-LEAST_LATENCY = {10: 2, 25: 3}
-"""N -> M of the smallest latency in the paper."""
-MOST_LABEL_PRIVACY = 4
-"""M of the largest label privacy under the tight deadline in the paper."""
-CLAIMED_SHARE = 1 / 5
-"""Of a CSR sample in an original one, in the paper."""
+_SURE = 3  # standard errors beyond which a difference of means over layouts counts
 
 _SHARE_OFF = 0.02
 _COVERED = 0.99
@@ -59,7 +54,7 @@ def relay_verdicts(
 
 def sign(difference: float, error: float) -> int:
     """1 or -1 for a difference that counts, 0 for one that may be chance or is not there."""
-    if math.isnan(difference) or abs(difference) <= ERRORS * error:
+    if math.isnan(difference) or abs(difference) <= _SURE * error:
         return 0
     return 1 if difference > 0 else -1
 
@@ -230,7 +225,7 @@ def csr_share(payloads: pd.DataFrame) -> Verdict:
     """Whether a CSR sample has a fifth of the bits of an original one of 8 bits a pixel."""
     share = payloads.assign(share=payloads["mean_bits"] / payloads["dense_bits"])
     shares = {str(form): own.sort_values("rho") for form, own in share.groupby("form")}
-    fits = bool((abs(shares["csr"]["share"] - CLAIMED_SHARE) <= _SHARE_OFF).any())
+    fits = bool((abs(shares["csr"]["share"] - CSR_SHARE) <= _SHARE_OFF).any())
     first, last = (f"{shares['csr']['rho'].iloc[place]:g}" for place in (0, -1))
     ends = {form: f"{own['share'].iloc[0]:.3f} to {own['share'].iloc[-1]:.3f}" for form, own in shares.items()}
     return Verdict(
