@@ -24,7 +24,7 @@ def devices(
     output: Output,
 ) -> None:
     """Deal a data set to devices."""
-    from fedpapers.experiment.augmentation import DevicesRecipe
+    from fedpapers.experiment.augmentation_spec import DevicesRecipe
     from fedpapers.experiment.prepare_devices import prepare_devices
 
     prepare_devices(described(DevicesRecipe.model_validate_json, recipe, "--recipe"), data, output)
@@ -38,7 +38,7 @@ def seeds(
     output: Output,
 ) -> None:
     """Make the images of the seeds that arrived."""
-    from fedpapers.experiment.augmentation import GanSpec
+    from fedpapers.experiment.augmentation_spec import GanSpec
     from fedpapers.experiment.compress_seeds import make_seeds
 
     make_seeds(described(GanSpec.model_validate_json, spec, "--spec"), data, devices_file, output)
@@ -55,7 +55,7 @@ def train(
     device: Device = "auto",
 ) -> None:
     """Train one segment of a generator on seeds."""
-    from fedpapers.experiment.augmentation import GanSpec
+    from fedpapers.experiment.augmentation_spec import GanSpec
     from fedpapers.experiment.train_gan import GanSegment, train_gan
 
     train_gan(
@@ -73,7 +73,7 @@ def classify(
     threads: Threads = 1,
 ) -> None:
     """Train and test the network of one device, alone or with generated samples."""
-    from fedpapers.experiment.augmentation import ClassifierSpec
+    from fedpapers.experiment.augmentation_spec import ClassifierSpec
     from fedpapers.experiment.train_classifier import train_classifier
 
     train_classifier(
@@ -89,7 +89,7 @@ def train_judge(
     output: Output,
 ) -> None:
     """Train the network that judges generated digits."""
-    from fedpapers.experiment.augmentation import ClassifierTraining
+    from fedpapers.experiment.augmentation_spec import ClassifierTraining
     from fedpapers.experiment.train_judge import train_judge
 
     train_judge(described(ClassifierTraining.model_validate_json, training, "--training"), data, devices_file, output)
@@ -107,7 +107,7 @@ def judge(
     output: Output,
 ) -> None:
     """Compare generated digits with real ones, and measure how well the seeds are hidden."""
-    from fedpapers.experiment.augmentation import GanSpec
+    from fedpapers.experiment.augmentation_spec import GanSpec
     from fedpapers.experiment.judge import judge_generator
 
     judge_generator(

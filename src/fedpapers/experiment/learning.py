@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
-from fedpapers.experiment.augmentation import ClassifierSpec, ClassifierTraining, GanSpec
+from fedpapers.experiment.augmentation_spec import ClassifierSpec, ClassifierTraining, GanSpec
 from fedpapers.experiment.spec import Count, Described, NotBool, Positive, Seed, distinct
 from fedpapers.relay.layouts import MOST_DEVICES
 from fedpapers.relay.seeds import TARGET_SAMPLES
