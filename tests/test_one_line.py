@@ -1,13 +1,12 @@
 """Mistakes that are not in the configuration: each ends in one line, whichever command meets it."""
 
 import subprocess
-import sys
 
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from fedpapers.cli import app, main
+from fedpapers.cli import app
 from fedpapers.errors import InputError
 from fedpapers.experiment.environment import torch_device
 from fedpapers.files import read_yaml
@@ -47,13 +46,10 @@ def test_malformed_yaml(tmp_path, text, words):
         (["train", "--run", "{}", *TRAIN, "--threads", "0"], "--threads"),
     ],
 )
-def test_malformed_options(arguments, words, tmp_path, monkeypatch, capsys):
+def test_malformed_options(arguments, words, tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["fedpapers", *arguments])
-    with pytest.raises(SystemExit) as stop:
-        main()
-    complaint = capsys.readouterr().err
-    assert stop.value.code == 2 and complaint.startswith("error: ") and complaint.count("\n") == 1
+    status, _, complaint = command(*arguments)
+    assert status == 2 and complaint.startswith("error: ") and complaint.count("\n") == 1
     assert words in complaint and not list(tmp_path.iterdir())
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from data_folders import refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -35,16 +36,6 @@ label_lists = st.lists(st.integers(0, 9), min_size=1, max_size=200).map(np.array
 
 def digits(per_class: int = 100, classes: int = 10, seed: int = 0) -> NDArray[np.int64]:
     return np.random.default_rng(seed).permutation(np.repeat(np.arange(classes), per_class))
-
-
-def refused(action: Callable[[], object], *needles: str) -> str:
-    with pytest.raises(InputError) as caught:
-        action()
-    message = str(caught.value)
-    assert "\n" not in message and "\r" not in message
-    for needle in needles:
-        assert needle in message
-    return message
 
 
 def same(a: Sequence[NDArray[np.int64]], b: Sequence[NDArray[np.int64]]) -> bool:
