@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -13,6 +13,10 @@ from fedpapers.relay.layouts import MOST_DEVICES
 from fedpapers.relay.seeds import TARGET_SAMPLES
 
 _MOST_SEGMENTS = 200
+
+Value = TypeVar("Value")
+Axis = Annotated[list[Value], Field(min_length=1), AfterValidator(distinct)]
+"""Values of a study's parameter, all different: one point, or one curve, for each."""
 
 Compression = Annotated[float, Field(ge=0, lt=1), NotBool]
 
@@ -66,14 +70,10 @@ class Learning(Described):
     """Seeds that arrive, the generator that is trained on them, and what it does for a device."""
 
     dataset: str = Field(description="Name of a data set of `datasets`.")
-    devices: Annotated[list[Count], Field(min_length=1), AfterValidator(distinct)] = Field(
-        description="N: numbers of devices; each makes a curve."
-    )
-    hops: Annotated[list[Count], Field(min_length=1), AfterValidator(distinct)] = Field(
-        description="M: most hops of a route; each makes a point."
-    )
+    devices: Axis[Count] = Field(description="N: numbers of devices; each makes a curve.")
+    hops: Axis[Count] = Field(description="M: most hops of a route; each makes a point.")
     deadlines: CollectionDeadlines = Field(description="τ: when the server stops to collect.")
-    compression: Annotated[list[Compression], Field(min_length=1), AfterValidator(distinct)] = Field(
+    compression: Axis[Compression] = Field(
         description="ρ: shares of the pixels that are set to 0; the first one is that of accuracy over hops."
     )
     compared: Compared = Field(description="Of which setting compression rates are compared.")
@@ -90,9 +90,7 @@ class Learning(Described):
     )
     gan: GanTraining = Field(description="Training of the generator.")
     classifier: ClassifierTraining = Field(ClassifierTraining(), description="How a device trains.")
-    seed: Annotated[list[Seed], Field(min_length=1), AfterValidator(distinct)] = Field(
-        description="Each draws a layout, its channel, the devices' samples and all of training."
-    )
+    seed: Axis[Seed] = Field(description="Each draws a layout, its channel, the devices' samples and all of training.")
 
     @model_validator(mode="after")
     def _values_fit(self) -> Learning:

@@ -24,7 +24,6 @@ METHODS = {"local": "Local", "fedavg": "FedAvg", "fedmtl": "FedMTL", "dpfedavg":
 TWINS = {"dpfedavg": "fedavg", "dpfedmtl": "fedmtl"}
 """Private method -> the same without clipping and noise."""
 
-_OPTIONAL = ("noise_multiplier", "sampling_rate", "accuracy_unpersonalised")
 _NOT_RUN = "not run"
 _NONE = "–"
 _SAME = {"run", "grid", "title", "seed", "accuracy", "accuracy_by_sample", "accuracy_unpersonalised", "loss",
