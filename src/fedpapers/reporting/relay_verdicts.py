@@ -68,11 +68,8 @@ def turns_at(curve: pd.DataFrame, place: float, wanted: int, axis: str = "max_ho
     """Whether a curve's steps have the sign -`wanted` up to a place and `wanted` after it: 1 for a minimum there."""
     if place not in set(curve[axis]):
         return "not decided"
-    steps = curve[curve["step"].notna()]
-    turned = [
-        sign(step, error) * (1 if x > place else -1)
-        for x, step, error in zip(steps[axis], steps["step"], steps["step_error"], strict=True)
-    ]
+    after = curve.loc[curve["step"].notna(), axis] > place
+    turned = (one if late else -one for one, late in zip(_signs(curve, "step"), after, strict=True))
     return all_are(turned, wanted)
 
 
@@ -212,7 +209,7 @@ def _sample_privacy_verdicts(curves: pd.DataFrame) -> list[Verdict]:
     )
     gains = "; ".join(
         f"{_spoken(quantity)}, N = {devices}: "
-        + ", ".join(_signed(step, error, 4) for step, error in zip(own["step"], own["step_error"], strict=True))
+        + ", ".join(_signed(step, error, 4) for step, error in _pairs(own, "step"))
         for (quantity, devices), own in steps.groupby(["quantity", "devices"], sort=False)
     )
     return [
@@ -258,8 +255,7 @@ def _of(curves: pd.DataFrame, devices: int) -> pd.DataFrame:
 
 
 def _signs(curve: pd.DataFrame, kind: str) -> list[int]:
-    own = curve[curve[kind].notna()]
-    return [sign(value, error) for value, error in zip(own[kind], own[f"{kind}_error"], strict=True)]
+    return [sign(value, error) for value, error in _pairs(curve, kind)]
 
 
 def _gaps(few: pd.DataFrame, many: pd.DataFrame) -> dict[int, tuple[float, float]]:
