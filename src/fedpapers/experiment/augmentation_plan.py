@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fedpapers.errors import InputError
+from fedpapers.experiment.augmentation_config import Cell, Learning
 from fedpapers.experiment.augmentation_spec import ClassifierSpec, DevicesRecipe, GanSpec
 from fedpapers.experiment.config import Config
-from fedpapers.experiment.learning import Cell, Learning
 from fedpapers.experiment.spec import slug
 from fedpapers.relay.layouts import LABELS, draw_layouts
 
