@@ -1,7 +1,8 @@
-"""What several test files share: real digits on disk, and small federations on them."""
+"""What several test files share: the command line, real digits on disk, and small federations on them."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,12 +11,27 @@ import numpy as np
 import pytest
 from checkout import checkout, finished  # noqa: F401 (fixtures)
 
+from fedpapers import cli
 from fedpapers.data.format import read_dataset
 from fedpapers.data.mnist import prepare_mnist
 from fedpapers.groups import Groups
 
 if TYPE_CHECKING:
     from fedpapers.experiment.spec import Run
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[Any, str, str]]:
+    """Runs `fedpapers` with some words: its status, and what it printed to standard output and error."""
+
+    def call(*words: object) -> tuple[Any, str, str]:
+        monkeypatch.setattr(sys, "argv", ["fedpapers", *map(str, words)])
+        with pytest.raises(SystemExit) as exit_:
+            cli.main()
+        captured = capsys.readouterr()
+        return exit_.value.code or 0, captured.out, captured.err
+
+    return call
 
 
 @pytest.fixture(scope="session")

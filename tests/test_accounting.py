@@ -18,19 +18,18 @@ from hypothesis import strategies as st
 from scipy import integrate, special, stats
 
 from fedpapers.errors import InputError
-from fedpapers.privacy import accounting
-from fedpapers.privacy.accounting import (
-    ACCOUNTANTS,
+from fedpapers.privacy.accounting import ACCOUNTANTS, all_epsilons, epsilon
+from fedpapers.privacy.events import KnownCohortDpEvent
+from fedpapers.privacy.gdp import gaussian_epsilon
+from fedpapers.privacy.loss_distributions import pld_points
+from fedpapers.privacy.rdp import (
     BASE_ORDERS,
-    all_epsilons,
-    epsilon,
+    epsilon_at_orders,
     known_cohort_rdp,
     rdp_to_epsilon,
-    releases,
-    sampled_gaussian,
     sampled_gaussian_rdp,
 )
-from fedpapers.privacy.events import KnownCohortDpEvent
+from fedpapers.privacy.releases import releases, sampled_gaussian
 
 CELEBA = 20 / 9343
 FEMNIST = 3 / 178
@@ -141,20 +140,20 @@ def test_rdp_against_dp_accounting_at_integer_orders():
 def test_conversion_is_that_of_dp_accounting(scale, delta):
     rdp = scale * BASE_ORDERS
     expected, order = compute_epsilon(BASE_ORDERS, rdp, delta)
-    found = accounting.epsilon_at_orders(BASE_ORDERS, rdp, delta)
+    found = epsilon_at_orders(BASE_ORDERS, rdp, delta)
     assert max(0, found.min()) == pytest.approx(expected, rel=1e-12)
     assert BASE_ORDERS[np.argmin(found)] == order
 
 
 @pytest.mark.parametrize(("sigma", "beyond"), [(100.0, lambda order: order > 256), (0.005, lambda order: order < 1.1)])
 def test_order_grid_widens(sigma, beyond):
-    answer = rdp_to_epsilon(lambda orders: orders / (2 * sigma**2), DELTA)
-    assert beyond(answer.order)
+    found, order = rdp_to_epsilon(lambda orders: orders / (2 * sigma**2), DELTA)
+    assert beyond(order)
     # The best bound of a Gaussian over all orders; the grid may miss it by little.
     orders = 1 + np.logspace(-6, 6, 100_001)
-    best = accounting.epsilon_at_orders(orders, orders / (2 * sigma**2), DELTA).min()
-    assert best <= answer.value <= 1.02 * best
-    assert answer.value < accounting.epsilon_at_orders(BASE_ORDERS, BASE_ORDERS / (2 * sigma**2), DELTA).min()
+    best = epsilon_at_orders(orders, orders / (2 * sigma**2), DELTA).min()
+    assert best <= found <= 1.02 * best
+    assert found < epsilon_at_orders(BASE_ORDERS, BASE_ORDERS / (2 * sigma**2), DELTA).min()
 
 
 @pytest.mark.parametrize(("sigma", "steps"), [(1.0, 1), (4.0, 10), (20.0, 50), (2.0, 40)])
@@ -168,7 +167,7 @@ def test_without_sampling_it_is_the_analytic_gaussian_mechanism(sigma, steps):
 @settings(deadline=None)
 @given(st.floats(1e-3, 50), st.floats(1e-12, 0.5))
 def test_limit_solves_its_equation(mu, delta):
-    found = accounting.gaussian_epsilon(mu, delta)
+    found = gaussian_epsilon(mu, delta)
     at_found = special.ndtr(-found / mu + mu / 2) - math.exp(min(700, found) + special.log_ndtr(-found / mu - mu / 2))
     if found == 0:
         assert at_found <= delta * (1 + 1e-9)
@@ -178,7 +177,7 @@ def test_limit_solves_its_equation(mu, delta):
 
 def test_limit_is_the_analytic_gaussian_mechanism():
     for mu in (0.01, 0.13, 1.7, 12.0, 200.0):
-        assert accounting.gaussian_epsilon(mu, DELTA) == pytest.approx(get_epsilon_gaussian(1 / mu, DELTA), rel=1e-6)
+        assert gaussian_epsilon(mu, DELTA) == pytest.approx(get_epsilon_gaussian(1 / mu, DELTA), rel=1e-6)
 
 
 def test_heterogeneous_composition_against_dp_accounting():
@@ -303,7 +302,7 @@ def test_predicted_points_cover_those_of_dp_accounting():
     ]:
         pld = PLDAccountant().compose(sampled_gaussian(sigma, q, steps))._pld
         held = pld._pmf_remove.size + pld._pmf_add.size
-        assert held / 1.5 <= accounting._pld_points(releases(sampled_gaussian(sigma, q, steps))) <= 25 * held
+        assert held / 1.5 <= pld_points(releases(sampled_gaussian(sigma, q, steps))) <= 25 * held
 
 
 def test_bad_values_and_unknown_events_name_themselves():
@@ -323,7 +322,8 @@ def test_bad_values_and_unknown_events_name_themselves():
 def test_opacus_is_imported_for_prv_only():
     script = (
         "import sys\n"
-        "from fedpapers.privacy.accounting import all_epsilons, sampled_gaussian\n"
+        "from fedpapers.privacy.accounting import all_epsilons\n"
+        "from fedpapers.privacy.releases import sampled_gaussian\n"
         "assert 'dp_accounting' not in sys.modules\n"
         "all_epsilons(sampled_gaussian(1.0, 0.1, 5), 1e-5, ['pld', 'rdp', 'gdp'])\n"
         "assert 'opacus' not in sys.modules and 'torch' not in sys.modules\n"

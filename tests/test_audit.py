@@ -16,8 +16,8 @@ from fedpapers.experiment.leakage_audit import COLUMNS, audit_rows
 from fedpapers.federated import audit as audited
 from fedpapers.federated.audit import Draws, Setting, engine_views, lower_bound_to, play, views
 from fedpapers.groups import Groups, string
-from fedpapers.privacy.accounting import gaussian_epsilon
 from fedpapers.privacy.audit import lower_bound
+from fedpapers.privacy.gdp import gaussian_epsilon
 from fedpapers.privacy.group_mechanisms import ALGORITHMS, Training
 from fedpapers.privacy.leakage_report import leakage_report
 from fedpapers.privacy.mechanism import Mechanism

@@ -23,7 +23,7 @@ from fedpapers.data.devices import deal_devices, read_devices
 from fedpapers.data.format import read_dataset
 from fedpapers.data.mnist import prepare_mnist
 from fedpapers.errors import InputError
-from fedpapers.experiment.augmentation import DevicesRecipe
+from fedpapers.experiment.augmentation_spec import DevicesRecipe
 from fedpapers.experiment.prepare_devices import make_devices
 from fedpapers.relay.compression import zeroed_pixels
 from fedpapers.relay.layouts import draw_layouts

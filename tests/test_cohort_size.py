@@ -7,15 +7,18 @@ import math
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from scipy import stats
 
-from fedpapers.privacy.accounting import epsilon, sampled_gaussian
-from fedpapers.privacy.cohort_size import cohort_size_epsilon, read_cohort_size
+from fedpapers.privacy.accounting import epsilon
+from fedpapers.privacy.cohort_size import cohort_size_epsilon
 from fedpapers.privacy.mechanism import Mechanism
+from fedpapers.privacy.releases import sampled_gaussian
 from fedpapers.randomness import Purpose, generator
 
 DELTA = 1e-5
 CLIENTS, COHORT, ROUNDS, SIGMA = 178, 3, 1000, 9.69  # DPFedMTL's setting on FEMNIST
+CLIPPING_NORM = 0.5
 RATE = COHORT / CLIENTS
 
 
@@ -39,18 +42,26 @@ def test_forced_epsilon_follows_from_two_probabilities():
     assert best == pytest.approx(math.log((likely - DELTA) / unlikely), rel=1e-6)
 
 
+def read_cohort_size(release: NDArray[np.floating]) -> int:
+    """How many clients added noise to a sum, from its mean square; their updates are taken for small.
+
+    The estimate errs by J·√(2/P), and by less than ‖sum of the updates‖²/(P·σ²·C²) ≤ (J/σ)²/P.
+    """
+    return round(float(np.mean(np.square(release, dtype=np.float64))) / (SIGMA * CLIPPING_NORM) ** 2)
+
+
 @pytest.mark.parametrize("noise", ["client", "central"])
 def test_size_is_read_from_the_release_only_if_clients_add_the_noise(noise):
     """The engine's own mechanism, P = 100,000 coordinates, each client's update as long as clipping lets it be."""
-    size, mechanism = 100_000, Mechanism(RATE, 0.5, SIGMA, noise=noise)
-    update = torch.full((size,), 0.5 / math.sqrt(size))
+    size, mechanism = 100_000, Mechanism(RATE, CLIPPING_NORM, SIGMA, noise=noise)
+    update = torch.full((size,), CLIPPING_NORM / math.sqrt(size))
     right = 0
     for round in range(40):
         drawn = int(mechanism.sample(CLIENTS, generator(0, Purpose.COHORT, round=round)).sum())
         sources = range(1, drawn + 1) if noise == "client" else range(1)
         draws = [generator(0, Purpose.NOISE, round=round, client=n) for n in sources]
         release = mechanism.add_noise(drawn * update, draws)
-        right += read_cohort_size(release.numpy(), SIGMA, 0.5) == drawn
+        right += read_cohort_size(release.numpy()) == drawn
     assert right == 40 if noise == "client" else right < 20
 
 

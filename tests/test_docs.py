@@ -25,6 +25,10 @@ def test_a_command_prints_what_the_page_shows(page, command, output, tmp_path, m
     assert answer.exit_code == 0 and answer.output.rstrip() == output.rstrip()
 
 
+def test_the_pages_have_examples():
+    assert len(EXAMPLES) >= 3
+
+
 def test_numbers_in_the_text_of_the_guide(tmp_path, monkeypatch):
     text = (DOCS / "leakage.md").read_text()
     common = f"{DOCS}/examples/hospitals.yaml --epochs 40 --sampling-rate 0.5 --delta 1e-5"

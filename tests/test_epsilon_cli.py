@@ -8,25 +8,23 @@ import sys
 
 import pytest
 
-from fedpapers import cli
 from fedpapers.errors import InputError
-from fedpapers.privacy.accounting import epsilon_report, format_report
+from fedpapers.privacy.epsilon_report import epsilon_report, format_report
 
 BASE = {"noise-multiplier": "0.65", "sampling-rate": "0.0021406400513753612", "steps": "400", "delta": "1e-5"}
 
 
-def run(monkeypatch, capsys, *more, **changed):
-    options = BASE | {name.replace("_", "-"): value for name, value in changed.items()}
-    words = [f"--{name}={value}" for name, value in options.items()]
-    monkeypatch.setattr(sys, "argv", ["fedpapers", "epsilon", *words, *more])
-    with pytest.raises(SystemExit) as exit_:
-        cli.main()
-    captured = capsys.readouterr()
-    return exit_.value.code or 0, captured.out, captured.err
+@pytest.fixture
+def run(command):
+    def run(*more, **changed):
+        options = BASE | {name.replace("_", "-"): value for name, value in changed.items()}
+        return command("epsilon", *(f"--{name}={value}" for name, value in options.items()), *more)
+
+    return run
 
 
-def test_json(monkeypatch, capsys):
-    status, out, err = run(monkeypatch, capsys, "--json")
+def test_json(run):
+    status, out, err = run("--json")
     assert (status, err) == (0, "")
     report = json.loads(out)
     assert report["delta"] == 1e-5
@@ -40,25 +38,25 @@ def test_json(monkeypatch, capsys):
     assert any("understate" in warning for warning in report["warnings"])
 
 
-def test_no_noise(monkeypatch, capsys):
-    status, out, _ = run(monkeypatch, capsys, "--json", noise_multiplier="0")
+def test_no_noise(run):
+    status, out, _ = run("--json", noise_multiplier="0")
     assert status == 0
     accountants = json.loads(out)["accountants"]
     assert [answer["epsilon"] for answer in accountants.values()] == ["inf"] * 4
     assert accountants["gdp"]["mu"] == "inf"
     assert all(answer["note"] for answer in accountants.values())
-    status, out, _ = run(monkeypatch, capsys, noise_multiplier="0")
+    status, out, _ = run(noise_multiplier="0")
     assert status == 0
     assert out.count("inf (not private)") == 4
 
 
-def test_no_steps(monkeypatch, capsys):
-    _, out, _ = run(monkeypatch, capsys, "--json", steps="0")
+def test_no_steps(run):
+    _, out, _ = run("--json", steps="0")
     assert [answer["epsilon"] for answer in json.loads(out)["accountants"].values()] == [0, 0, 0, 0]
 
 
-def test_text_says_what_the_number_means(monkeypatch, capsys):
-    status, out, _ = run(monkeypatch, capsys, accountant="rdp,gdp")
+def test_text_says_what_the_number_means(run):
+    status, out, _ = run(accountant="rdp,gdp")
     assert status == 0
     for part in ("client", "add-or-remove-one", "δ = 1e-05", "whoever sees the released models, not the server"):
         assert part in out
@@ -68,8 +66,8 @@ def test_text_says_what_the_number_means(monkeypatch, capsys):
     assert "approximation" in out
 
 
-def test_accountants_are_a_list(monkeypatch, capsys):
-    _, out, _ = run(monkeypatch, capsys, "--json", accountant="gdp, rdp,gdp")
+def test_accountants_are_a_list(run):
+    _, out, _ = run("--json", accountant="gdp, rdp,gdp")
     assert list(json.loads(out)["accountants"]) == ["gdp", "rdp"]
 
 
@@ -91,8 +89,8 @@ def test_accountants_are_a_list(monkeypatch, capsys):
         ("accountant", "", "pld, prv, rdp, gdp"),
     ],
 )
-def test_bad_options(monkeypatch, capsys, option, given, expected):
-    status, out, err = run(monkeypatch, capsys, "--json", **{option: given})
+def test_bad_options(run, option, given, expected):
+    status, out, err = run("--json", **{option: given})
     assert status == 2
     assert out == ""
     assert err.count("\n") == 1

@@ -28,7 +28,7 @@ from data_folders import (
 from fedpapers.data.femnist import prepare_femnist
 from fedpapers.data.format import Dataset, read_dataset, verify_dataset
 from fedpapers.data.inspect import data_inspect
-from fedpapers.data.partition import sample_writers, split_as_leaf
+from fedpapers.data.writers import sample_writers, split_as_leaf
 
 REAL = Path(__file__).parents[1].parent / "shared" / "data" / "mnist_by_writer_100.npz"
 

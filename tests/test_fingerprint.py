@@ -164,13 +164,21 @@ def test_training_depends_on_the_engine_and_not_on_what_reads_its_results():
     files = behind("fedpapers.experiment.train")
     engine = {"federated/rounds.py", "federated/cohort.py", "privacy/mechanism.py", "models.py", "randomness.py"}
     assert engine | {"experiment/spec.py", "experiment/train.py"} <= files
-    readers = ("cli", "reporting/", "privacy/accounting", "experiment/config", "experiment/grid", "experiment/plan")
-    assert [file for file in files if file.startswith(readers)] == []
+    readers = ("cli", "reporting/", "experiment/config", "experiment/grid", "experiment/plan")
+    accountants = ("privacy/accounting", "privacy/loss_distributions", "privacy/rdp", "privacy/gdp")
+    assert [file for file in files if file.startswith(readers + accountants)] == []
+
+
+def test_leakage_depends_on_the_conversion_to_epsilon_and_not_on_other_accountants():
+    files = behind("scripts/study_leakage.py")
+    assert {"privacy/rdp.py", "privacy/gdp.py", "privacy/divergence.py"} <= files
+    assert not {"privacy/accounting.py", "privacy/loss_distributions.py"} & files
 
 
 def test_partition_does_not_depend_on_training():
     files = behind("fedpapers.experiment.prepare_partition")
-    assert "data/partition.py" in files
+    schemes = {f"data/{name}.py" for name in ["partition", "split", "schemes", "group_classes", "writers", "draws"]}
+    assert schemes <= files
     assert not {"experiment/train.py", "federated/rounds.py", "models.py"} & files
 
 

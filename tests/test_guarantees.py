@@ -21,7 +21,7 @@ from fedpapers.experiment.guarantees import (
     formula_noise_multiplier,
     settings_of_runs,
 )
-from fedpapers.privacy.accounting import BASE_ORDERS
+from fedpapers.privacy.rdp import BASE_ORDERS
 
 DELTA = 1e-5
 FAST = [setting for setting in PAPER if setting.noise_multiplier > 0.2]  # σ = 0.11 takes PLD 15 s

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import pytest
-
-from fedpapers import cli
 
 FIGURE_1B = "groups: {A: [1, 2], B: [2, 3, 4], C: [4, 5], D: [5, 6, 7], E: [3, 6]}\n"
 BASE = {"epochs": "40", "interval": "5", "noise-multiplier": "2", "sampling-rate": "0.5", "delta": "1e-5"}
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch, capsys):
+def run(tmp_path, command):
     """Write GROUPS.yaml and run the command; an option of None is left out."""
 
     def run(*more, groups=FIGURE_1B, **changed):
@@ -22,11 +19,7 @@ def run(tmp_path, monkeypatch, capsys):
         path.write_text(groups, encoding="utf-8")
         options = BASE | {name.replace("_", "-"): value for name, value in changed.items()}
         words = [f"--{name}={value}" for name, value in options.items() if value is not None]
-        monkeypatch.setattr(sys, "argv", ["fedpapers", "leakage", str(path), *words, *more])
-        with pytest.raises(SystemExit) as exit_:
-            cli.main()
-        captured = capsys.readouterr()
-        return exit_.value.code or 0, captured.out, captured.err
+        return command("leakage", path, *words, *more)
 
     return run
 
@@ -207,9 +200,6 @@ def test_wrong_options(run, changed, words):
         assert word in err
 
 
-def test_no_such_file(monkeypatch, capsys, tmp_path):
-    options = [f"--{name}={value}" for name, value in BASE.items()]
-    monkeypatch.setattr(sys, "argv", ["fedpapers", "leakage", str(tmp_path / "none.yaml"), *options])
-    with pytest.raises(SystemExit):
-        cli.main()
-    assert "no such file" in capsys.readouterr().err
+def test_no_such_file(command, tmp_path):
+    status, _, err = command("leakage", tmp_path / "none.yaml", *(f"--{name}={value}" for name, value in BASE.items()))
+    assert status == 2 and "no such file" in err

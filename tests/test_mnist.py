@@ -16,13 +16,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from data_folders import refused, snapshot
 from numpy.typing import NDArray
 
 from fedpapers.data import format as on_disk
 from fedpapers.data import mnist
 from fedpapers.data.format import Dataset, read_dataset, verify_dataset, write_dataset
 from fedpapers.data.mnist import prepare_mnist
-from fedpapers.errors import InputError
 
 REAL = Path(__file__).parents[1].parent / "shared" / "data" / "mnist"
 IMAGES, LABELS = "train-images-idx3-ubyte", "train-labels-idx1-ubyte"
@@ -51,20 +51,6 @@ def write_pair(folder: Path, n: int = 7, images: str = IMAGES, labels: str = LAB
     for name, array in ((images, x), (labels, y)):
         content = idx(array)
         (folder / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
-
-
-def snapshot(folder: Path) -> dict[str, bytes] | None:
-    return {p.name: p.read_bytes() for p in folder.iterdir()} if folder.is_dir() else None
-
-
-def refused(action: Callable[[], object], *needles: str) -> str:
-    with pytest.raises(InputError) as caught:
-        action()
-    message = str(caught.value)
-    assert "\n" not in message and "\r" not in message
-    for needle in needles:
-        assert needle in message
-    return message
 
 
 # Sources

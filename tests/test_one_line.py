@@ -1,13 +1,10 @@
 """Mistakes that are not in the configuration: each ends in one line, whichever command meets it."""
 
 import subprocess
-import sys
 
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
-from fedpapers.cli import app, main
 from fedpapers.errors import InputError
 from fedpapers.experiment.environment import torch_device
 from fedpapers.files import read_yaml
@@ -47,13 +44,10 @@ def test_malformed_yaml(tmp_path, text, words):
         (["train", "--run", "{}", *TRAIN, "--threads", "0"], "--threads"),
     ],
 )
-def test_malformed_options(arguments, words, tmp_path, monkeypatch, capsys):
+def test_malformed_options(arguments, words, tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["fedpapers", *arguments])
-    with pytest.raises(SystemExit) as stop:
-        main()
-    complaint = capsys.readouterr().err
-    assert stop.value.code == 2 and complaint.startswith("error: ") and complaint.count("\n") == 1
+    status, _, complaint = command(*arguments)
+    assert status == 2 and complaint.startswith("error: ") and complaint.count("\n") == 1
     assert words in complaint and not list(tmp_path.iterdir())
 
 
@@ -67,10 +61,10 @@ def test_names_that_no_file_can_hold():
         Groups({"A": ("a\0b", "c")})
 
 
-def test_a_pipe_among_data_files_is_not_waited_for(tmp_path):
+def test_a_pipe_among_data_files_is_not_waited_for(tmp_path, command):
     subprocess.run(["mkfifo", tmp_path / "train-images-idx3-ubyte", tmp_path / "all_data_0.json"], check=True)
-    answer = CliRunner().invoke(app, ["data", "inspect", str(tmp_path)])
-    assert answer.exit_code != 0
+    status, _, complaint = command("data", "inspect", tmp_path)
+    assert status == 2 and "nothing known in it" in complaint
 
 
 def test_cells_are_escaped_in_every_form(tmp_path):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from data_folders import refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -18,17 +19,13 @@ from safetensors.numpy import load_file, save_file
 from scipy import stats
 
 from fedpapers import groups as structures
-from fedpapers.data import partition
-from fedpapers.data.partition import (
-    Partition,
-    by_dirichlet,
-    by_groups,
-    by_shards,
-    by_writer,
-    group_classes,
-    read_partition,
-    split,
-)
+from fedpapers.data import partition, schemes
+from fedpapers.data.draws import Step, step_generator
+from fedpapers.data.group_classes import by_groups, group_classes
+from fedpapers.data.partition import Partition, read_partition
+from fedpapers.data.schemes import by_dirichlet, by_shards
+from fedpapers.data.split import split
+from fedpapers.data.writers import by_writer
 from fedpapers.errors import InputError
 from fedpapers.groups import Groups
 
@@ -39,16 +36,6 @@ label_lists = st.lists(st.integers(0, 9), min_size=1, max_size=200).map(np.array
 
 def digits(per_class: int = 100, classes: int = 10, seed: int = 0) -> NDArray[np.int64]:
     return np.random.default_rng(seed).permutation(np.repeat(np.arange(classes), per_class))
-
-
-def refused(action: Callable[[], object], *needles: str) -> str:
-    with pytest.raises(InputError) as caught:
-        action()
-    message = str(caught.value)
-    assert "\n" not in message and "\r" not in message
-    for needle in needles:
-        assert needle in message
-    return message
 
 
 def same(a: Sequence[NDArray[np.int64]], b: Sequence[NDArray[np.int64]]) -> bool:
@@ -161,7 +148,7 @@ def test_proportions_follow_the_dirichlet_distribution() -> None:
     # The first of K proportions is Beta(α, (K − 1) α), whatever NumPy's own sampler does.
     for alpha in (0.05, 0.5, 1.0, 20.0):
         draw = np.random.default_rng(5)
-        first = np.array([partition._proportions(4, alpha, draw)[0] for _ in range(4000)])
+        first = np.array([schemes._proportions(4, alpha, draw)[0] for _ in range(4000)])
         assert stats.kstest(first, stats.beta(alpha, 3 * alpha).cdf).pvalue > 1e-3
 
 
@@ -306,7 +293,7 @@ def test_groups_refuse_numbers_out_of_range(size: int, overlap: int, each: int, 
 
 
 def test_the_draws_of_the_steps_are_not_the_same_stream() -> None:
-    streams = [partition._generator(step, 0, client).integers(2**62) for step in partition._Step for client in (0, 1)]
+    streams = [step_generator(step, 0, client).integers(2**62) for step in Step for client in (0, 1)]
     assert len(set(streams)) == len(streams)
 
 

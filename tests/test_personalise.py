@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -133,10 +132,3 @@ def test_private_layers_may_be_more_than_the_last(make_federation: Make) -> None
     state = federation.initial_state()
     got = evaluate(federation, state, EPOCHS)
     assert got.loss.mean() < evaluate(federation, state).loss.mean()
-
-
-def settings_of(**changes: Any) -> dict[str, Any]:
-    """A run's keys without a structure, DPFedMTL by default."""
-    none = dict.fromkeys(("grouping", "interval", "mixing", "structure"))
-    own = {"private_layers": "last", "personalise_epochs": 2, "noise": "client", "features": "normalised"}
-    return none | {"algorithm": "dpfedmtl", "model": "mnist-cnn", **own, **changes}

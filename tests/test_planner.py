@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import numpy as np
 import pytest
 
-from fedpapers import cli
 from fedpapers.errors import InputError
 from fedpapers.groups import Groups, disjoint, overlapping, single
-from fedpapers.privacy.accounting import epsilon_report
+from fedpapers.privacy.epsilon_report import epsilon_report
 from fedpapers.privacy.group_mechanisms import Training
 from fedpapers.privacy.leakage_report import leakage_report
 from fedpapers.privacy.planner import LARGEST, SMALLEST, Planner, _sigma, _step_of, plan_report
@@ -96,7 +94,7 @@ def test_noise_that_is_given_stays():
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch, capsys):
+def run(tmp_path, command):
     """Write the files and run the command; an option of None is left out."""
 
     def run(*more, groups=FIGURE_1B, targets=None, **changed):
@@ -109,11 +107,7 @@ def run(tmp_path, monkeypatch, capsys):
             options["targets"] = str(tmp_path / "TARGETS.yaml")
         options |= {name.replace("_", "-"): value for name, value in changed.items()}
         words = [f"--{name}={value}" for name, value in options.items() if value is not None]
-        monkeypatch.setattr(sys, "argv", ["fedpapers", "plan", str(tmp_path / "GROUPS.yaml"), *words, *more])
-        with pytest.raises(SystemExit) as exit_:
-            cli.main()
-        captured = capsys.readouterr()
-        return exit_.value.code or 0, captured.out, captured.err
+        return command("plan", tmp_path / "GROUPS.yaml", *words, *more)
 
     return run
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import json
 import re
-import sys
 from copy import deepcopy
 from pathlib import Path
 
@@ -13,7 +12,6 @@ import jsonschema
 import pytest
 import yaml
 
-from fedpapers import cli
 from fedpapers.experiment import reference
 from fedpapers.experiment.config import merged
 from fedpapers.experiment.plan import Plan
@@ -123,37 +121,29 @@ def test_page_has_the_keys_of_each_algorithm():
 # The commands
 
 
-def run(monkeypatch, capsys, *words):
-    monkeypatch.setattr(sys, "argv", ["fedpapers", "config", *map(str, words)])
-    with pytest.raises(SystemExit) as exit_:
-        cli.main()
-    captured = capsys.readouterr()
-    return exit_.value.code or 0, captured.out, captured.err
-
-
-def test_reference_writes_both_files(tmp_path, monkeypatch, capsys):
+def test_reference_writes_both_files(tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
-    status, out, _ = run(monkeypatch, capsys, "reference")
+    status, out, _ = command("config", "reference")
     assert status == 0
     assert out.split() == [str(path) for path in FILES]
     assert {path: Path(path).read_text(encoding="utf-8") for path in FILES} == FILES
 
 
-def test_check_counts_runs(monkeypatch, capsys):
+def test_check_counts_runs(monkeypatch, command):
     monkeypatch.chdir(ROOT)
-    status, out, err = run(monkeypatch, capsys, "check")
+    status, out, err = command("config", "check")
     assert (status, err) == (0, "")
     assert re.match(r"runs: ([\w.]+ \d+, )*[\w.]+ \d+\n", out)
-    _, shown, _ = run(monkeypatch, capsys, "check", "--json", ROOT / "config.yaml")
+    _, shown, _ = command("config", "check", "--json", ROOT / "config.yaml")
     counts, learning = (json.loads(shown)[key] for key in ("runs", "learning"))
     runs, of_learning = out.splitlines()
     assert runs == f"runs: {', '.join(f'{paper} {count}' for paper, count in counts.items())}"
     assert f"{learning['cells']} cells, {learning['generators']} generators" in of_learning
 
 
-def test_check_names_a_mistake(tmp_path, monkeypatch, capsys):
+def test_check_names_a_mistake(tmp_path, monkeypatch, command):
     over = tmp_path / "over.yaml"
     over.write_text("scale: big\n", encoding="utf-8")
-    status, out, err = run(monkeypatch, capsys, "check", ROOT / "config.yaml", over)
+    status, out, err = command("config", "check", ROOT / "config.yaml", over)
     assert (status, out) == (2, "")
     assert err == f"error: {ROOT / 'config.yaml'}, {over}: scale is 'big'; expected tiny, embedded or paper\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import subprocess
@@ -13,7 +14,6 @@ import numpy as np
 import pytest
 import relay_brute_force as brute
 
-from fedpapers import cli
 from fedpapers.errors import InputError
 from fedpapers.relay.layouts import read_layout
 from fedpapers.relay.report import Setting, relay_report
@@ -41,15 +41,8 @@ def layout(tmp_path):
 
 
 @pytest.fixture
-def run(monkeypatch, capsys):
-    def call(path, *words):
-        monkeypatch.setattr(sys, "argv", ["fedpapers", "relay", str(path), *words])
-        with pytest.raises(SystemExit) as exit_:
-            cli.main()
-        captured = capsys.readouterr()
-        return exit_.value.code or 0, captured.out, captured.err
-
-    return call
+def run(command):
+    return functools.partial(command, "relay")
 
 
 def answer(run, path, *words):

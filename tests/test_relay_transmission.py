@@ -20,7 +20,7 @@ from fedpapers.relay.compression import csr_bits, mean_sample_bits
 from fedpapers.relay.layouts import Layouts, draw_layouts
 from fedpapers.relay.routes import find_routes
 from fedpapers.relay.seeds import Seeds, draw_seed_bits, labels_held
-from fedpapers.relay.statistics import arrivals, drawn_latency, estimate, expected_latency
+from fedpapers.relay.statistics import arrivals, estimate, expected_latency
 from fedpapers.relay.transmission import Relays
 
 GOLDEN = json.loads((Path(__file__).parent / "golden/relay.json").read_text(encoding="utf-8"))
@@ -274,6 +274,15 @@ def test_latency_falls_with_the_compression_rate(devices):
         last = reference
 
 
+def drawn_slots(routes, slots):
+    """Of the reference device, which is the first of any route of its layout, and of the last route to arrive."""
+    of_layout = [slots[routes.layout == layout] for layout in range(routes.layout.max() + 1)]
+    return {
+        "reference": np.array([own.mean() for own in of_layout]),
+        "system": np.array([own.max() for own in of_layout]),
+    }
+
+
 @pytest.mark.parametrize("devices", [10, 25])
 def test_arrivals(devices):
     """With sizes as in the MNIST test images of each label; the golden ones are those of the images themselves."""
@@ -288,7 +297,7 @@ def test_arrivals(devices):
     for max_hops in HOPS:
         relays = relays_of(layouts, max_hops, bits=table, fading=Rayleigh(), seed=25)
         sent = relays.transmit()
-        slots.append(drawn_latency(relays, sent))
+        slots.append(drawn_slots(relays.routes, sent.slots.sum(axis=1)))
         for deadline, rows in found.items():
             rows.append(arrivals(relays, sent, deadline))
     names = {
@@ -302,8 +311,8 @@ def test_arrivals(devices):
         golden = GOLDEN["arrivals"][f"N{devices}_tau_{deadline}"]
         for ours, theirs in names.items():
             assert_agree([estimate(row[ours]) for row in rows], golden[theirs])
-    assert_agree([estimate(row["reference"] / 0.032) for row in slots], golden["ref_slots"])
-    assert_agree([estimate(row["system"] / 0.032) for row in slots], golden["sys_slots"])
+    assert_agree([estimate(row["reference"]) for row in slots], golden["ref_slots"])
+    assert_agree([estimate(row["system"]) for row in slots], golden["sys_slots"])
 
 
 def test_labels_held():

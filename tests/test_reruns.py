@@ -18,7 +18,8 @@ AGGREGATES = {"collect_runs", "account", "tabulate_accuracy", "plot_accuracy_by_
 LEAKING_RUNS = {"account_leakage", "tabulate_leakage", "plot_accuracy_by_leakage", "plot_role_of_interval"}
 RESULTS = AGGREGATES | LEAKING_RUNS | {"tabulate_verdicts"}
 STUDY = {"study_leakage", "plot_leakage_over_time", "plot_leakage_over_distance", "plot_leakage_of_pairs"}
-ACCOUNTING = LEAKING_RUNS | {"account", "tabulate_accuracy", "plot_accuracy_by_epsilon", "tabulate_verdicts"}
+PRICED = {"account", "tabulate_accuracy", "plot_accuracy_by_epsilon"}
+ACCOUNTING = LEAKING_RUNS | PRICED | {"tabulate_verdicts"}
 AUDIT = {"audit_leakage", "plot_leakage_audit"}
 ARRIVALS = {"study_arrivals", "plot_arrivals", "tabulate_hops", "tabulate_relay_verdicts"}
 SAMPLES = {"study_sample_privacy", "plot_sample_privacy", "tabulate_relay_verdicts"}
@@ -117,6 +118,11 @@ def test_a_plotting_module_reruns_the_figures_that_use_it(checkout):
 
 def test_an_accountant_reruns_the_accounting_and_what_shows_it(checkout):
     edit(checkout, "src/fedpapers/privacy/accounting.py", "_LARGEST_MU = 1e15", "_LARGEST_MU = 1e14")
+    assert planned(checkout) == once(PRICED, {"account"} | CERTIFIED)
+
+
+def test_the_conversion_to_epsilon_reruns_all_that_converts(checkout):
+    edit(checkout, "src/fedpapers/privacy/rdp.py", "for k in range(1, 41)]", "for k in range(1, 42)]")
     assert planned(checkout) == once(ACCOUNTING | STUDY | AUDIT, {"account"} | CERTIFIED)
 
 
@@ -170,7 +176,7 @@ def test_what_generates_one_data_set_leaves_the_others_alone(checkout):
 
 
 def test_the_partition_code_reruns_partitions_and_what_follows(checkout):
-    edit(checkout, "src/fedpapers/data/partition.py", "n * train_fraction + 0.5", "0.5 + n * train_fraction")
+    edit(checkout, "src/fedpapers/data/split.py", "n * train_fraction + 0.5", "0.5 + n * train_fraction")
     assert planned(checkout) == {
         "prepare_partition": 3,
         "train": SEGMENTS,

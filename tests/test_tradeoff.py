@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, special, stats
 
-from fedpapers.privacy.accounting import certified_deltas, epsilon, sampled_gaussian
+from fedpapers.privacy.accounting import certified_deltas, epsilon
 from fedpapers.privacy.events import KnownCohortDpEvent
+from fedpapers.privacy.releases import sampled_gaussian
 from fedpapers.privacy.tradeoff import (
     EPSILONS,
     gaussian_deltas,

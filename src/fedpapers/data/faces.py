@@ -8,7 +8,7 @@ smile. An identity depends on the seed and its own number only, not on how many 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -20,8 +20,7 @@ from PIL import Image, ImageDraw
 from PIL import __version__ as pillow_version
 
 from fedpapers.data.celeba import CLASSES, SIDE
-from fedpapers.data.format import ImageStream, write_dataset
-from fedpapers.data.generated import check_size, numbered
+from fedpapers.data.generated import check_size, write_generated
 from fedpapers.randomness import Purpose, generator
 
 NAME = "CelebA-like (generated)"
@@ -108,28 +107,24 @@ def prepare_celeba_like(destination: Path, *, identities: int, scale: float, see
     """
     check_size("celeba", "identities", identities, scale)
     smiles = [draw_smiles(seed, identity, scale) for identity in range(identities)]
-    counts = [len(own) for own in smiles]
 
-    def pieces() -> Iterator[NDArray[np.uint8]]:
-        for identity, own in enumerate(smiles):
-            draw = generator(seed, Purpose.DATA, round=_Step.SAMPLES, group=1, client=identity)
-            yield draw_images(draw_face(seed, identity), own, draw)
+    def images(identity: int, own: NDArray[np.int64]) -> NDArray[np.uint8]:
+        draw = generator(seed, Purpose.DATA, round=_Step.SAMPLES, group=1, client=identity)
+        return draw_images(draw_face(seed, identity), own, draw)
 
-    write_dataset(
+    write_generated(
         destination,
-        ImageStream((sum(counts), SIDE, SIDE, 3), pieces()),
-        np.concatenate(smiles),
+        smiles,
+        (SIDE, SIDE, 3),
+        images,
+        who="identity",
         name=NAME,
-        source="embedded",
-        generated=True,
         licence=_LICENCE,
         classes=CLASSES,
         origin=[
             {"generator": "fedpapers.data.faces", "identities": identities, "scale": scale, "seed": seed},
             {"package": "pillow", "version": pillow_version},
         ],
-        writers=np.repeat(np.arange(identities), counts),
-        writer_names=numbered("identity", identities),
     )
 
 

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from fedpapers.data.characters import CLASSES, PIXELS, SIDE, Report, Samples, refuse
 from fedpapers.data.format import ImageStream, write_dataset
 from fedpapers.data.leaf_json import find_json, read_json
-from fedpapers.data.partition import sample_writers
 from fedpapers.data.tff_hdf5 import find_hdf5, read_hdf5
 from fedpapers.data.writer_parquet import find_parquet, read_parquet
+from fedpapers.data.writers import sample_writers
 from fedpapers.errors import InputError
 from fedpapers.files import sha256
 
@@ -63,7 +63,7 @@ def prepare_femnist(
     Args:
         path: A folder with LEAF's JSON, parquet or HDF5 files, or one such file.
         destination: Where to; left as it was after an error.
-        fraction: Share of the samples to take, writer by writer; see `fedpapers.data.partition.sample_writers`.
+        fraction: Share of the samples to take, writer by writer; see `fedpapers.data.writers.sample_writers`.
         min_samples: Writers with fewer samples are left out, at least 1.
         seed: Of the writers that are taken; without effect when `fraction` is 1.
 

@@ -7,7 +7,6 @@ are skewed. A writer depends on the seed and their own number only, not on how m
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
@@ -20,8 +19,7 @@ from PIL import Image, ImageDraw, ImageFilter, ImageFont
 from PIL import __version__ as pillow_version
 
 from fedpapers.data.characters import CLASSES, SIDE
-from fedpapers.data.format import ImageStream, write_dataset
-from fedpapers.data.generated import check_size, numbered
+from fedpapers.data.generated import check_size, write_generated
 from fedpapers.randomness import Purpose, generator
 
 NAME = "FEMNIST-like (generated)"
@@ -98,20 +96,18 @@ def prepare_femnist_like(destination: Path, *, writers: int, scale: float, seed:
     """
     check_size("femnist", "writers", writers, scale)
     labels = [draw_labels(seed, writer, scale) for writer in range(writers)]
-    counts = [len(own) for own in labels]
 
-    def pieces() -> Iterator[NDArray[np.uint8]]:
-        for writer, own in enumerate(labels):
-            draw = generator(seed, Purpose.DATA, round=_Step.SAMPLES, client=writer)
-            yield draw_characters(draw_hand(seed, writer), own, draw)
+    def images(writer: int, own: NDArray[np.int64]) -> NDArray[np.uint8]:
+        draw = generator(seed, Purpose.DATA, round=_Step.SAMPLES, client=writer)
+        return draw_characters(draw_hand(seed, writer), own, draw)
 
-    write_dataset(
+    write_generated(
         destination,
-        ImageStream((sum(counts), SIDE, SIDE), pieces()),
-        np.concatenate(labels),
+        labels,
+        (SIDE, SIDE),
+        images,
+        who="writer",
         name=NAME,
-        source="embedded",
-        generated=True,
         licence=_LICENCE,
         classes=CLASSES,
         origin=[
@@ -119,8 +115,6 @@ def prepare_femnist_like(destination: Path, *, writers: int, scale: float, seed:
             {"package": "matplotlib", "version": mpl.__version__, "fonts": list(_FONTS)},
             {"package": "pillow", "version": pillow_version},
         ],
-        writers=np.repeat(np.arange(writers), counts),
-        writer_names=numbered("writer", writers),
     )
 
 

@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fedpapers.errors import InputError
-from fedpapers.experiment.augmentation import ClassifierSpec, DevicesRecipe, GanSpec
+from fedpapers.experiment.augmentation_config import Cell, Learning
+from fedpapers.experiment.augmentation_spec import ClassifierSpec, DevicesRecipe, GanSpec
 from fedpapers.experiment.config import Config
-from fedpapers.experiment.learning import Cell, Learning
 from fedpapers.experiment.spec import slug
+from fedpapers.relay.layouts import LABELS, draw_layouts
 
 FOLDER = Path("results/multfaug")
-
-LABELS = 10
 
 T = TypeVar("T")
 
@@ -225,7 +224,6 @@ class AugmentationPlan:
 
     def _cells(self) -> Iterator[Cell]:
         from fedpapers.augment.arrivals import arrivals, layout_targets
-        from fedpapers.relay.layouts import draw_layouts
 
         study, taus = self._study, self._study.taus()
         for devices in study.devices:

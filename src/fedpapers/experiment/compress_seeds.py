@@ -7,7 +7,7 @@ from pathlib import Path
 from fedpapers.augment.seeds import compress_seeds, write_seeds
 from fedpapers.data.devices import read_devices
 from fedpapers.data.format import verify_dataset
-from fedpapers.experiment.augmentation import GanSpec
+from fedpapers.experiment.augmentation_spec import GanSpec
 
 
 def make_seeds(spec: GanSpec, dataset_folder: Path, devices_file: Path, folder: Path) -> None:

@@ -25,7 +25,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, ErrorDetails
 
 from fedpapers.errors import InputError, nearest
-from fedpapers.experiment.learning import Learning
+from fedpapers.experiment.augmentation_config import Learning
 from fedpapers.experiment.spec import (
     CompleteDataset,
     Count,

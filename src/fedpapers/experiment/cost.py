@@ -27,9 +27,6 @@ from fedpapers.experiment.spec import Run
 from fedpapers.experiment.train import Segment, train_segment
 from fedpapers.randomness import Purpose, generator
 
-COMPARED = {"celeba": 0.65, "femnist": 9.69}
-"""σ of DPFedMTL's comparison of methods, by data set."""
-
 _SHAPES = {"celeba": ((84, 84, 3), 2), "femnist": ((28, 28), 62)}  # of an image, and how many classes
 _DIGITS = ((28, 28), 10)
 _SAMPLES = 60  # of a client, where nothing says how many
@@ -66,11 +63,14 @@ class Timing:
         return planned.rounds * self.round + evaluations * self.evaluation
 
 
-def cost_report(plan: Plan, measure: Callable[[Run, Clients], Timing] | None = None) -> dict[str, Any]:
+def cost_report(
+    plan: Plan, compared: Mapping[str, float], measure: Callable[[Run, Clients], Timing] | None = None
+) -> dict[str, Any]:
     """What `fedpapers config cost --json` prints.
 
     Args:
         plan: The plan of a configuration.
+        compared: Data set -> σ at which DPFedMTL's methods are compared in its table 2.
         measure: How a kind of run is timed; `timing` if None.
 
     Returns:
@@ -91,7 +91,7 @@ def cost_report(plan: Plan, measure: Callable[[Run, Clients], Timing] | None = N
                 timings[key] = (measure or timing)(planned.run, clients)
             seconds[planned.id] = timings[key].seconds(planned)
             kinds.append((paper, planned, clients, timings[key]))
-        for name, own in _tables(paper, table):
+        for name, own in _tables(paper, table, compared):
             hours = sum(seconds[planned.id] for planned in own) / 3600
             tables.append({"paper": paper, "table": name, "runs": len(own), "core_hours": hours})
     return {"tables": tables, "kinds": _by_kind(kinds)}
@@ -196,17 +196,18 @@ def _kind(run: Run, clients: Clients) -> str:
     return json.dumps([content, clients], sort_keys=True)
 
 
-def _tables(paper: str, table: list[PlannedRun]) -> Iterator[tuple[str, list[PlannedRun]]]:
+def _tables(
+    paper: str, table: list[PlannedRun], compared: Mapping[str, float]
+) -> Iterator[tuple[str, list[PlannedRun]]]:
     """The tables of a paper, and the runs that each needs."""
     if paper == "dpfedmtl":
-        compared = [planned for planned in table if _is_compared(planned.run)]
-        yield "table 2, figure 4", compared
+        yield "table 2, figure 4", [planned for planned in table if _is_compared(planned.run, compared)]
         yield "table 3", [planned for planned in table if planned.run.algorithm != "local"]
     yield "all runs", table
 
 
-def _is_compared(run: Run) -> bool:
-    sigma = COMPARED.get(_real(run.dataset_name) or "")
+def _is_compared(run: Run, compared: Mapping[str, float]) -> bool:
+    sigma = compared.get(_real(run.dataset_name) or "")
     return run.noise_multiplier is None or sigma in (None, run.noise_multiplier)
 
 

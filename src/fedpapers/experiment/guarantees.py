@@ -15,9 +15,12 @@ import dp_accounting
 import numpy as np
 
 from fedpapers.privacy import accounting, tradeoff
-from fedpapers.privacy.accounting import Epsilon, FloatArray, epsilon, gaussian_epsilon, sampled_gaussian
+from fedpapers.privacy.accounting import Epsilon, epsilon
 from fedpapers.privacy.cohort_size import cohort_size_epsilon
 from fedpapers.privacy.events import KnownCohortDpEvent
+from fedpapers.privacy.gdp import gaussian_epsilon
+from fedpapers.privacy.rdp import FloatArray
+from fedpapers.privacy.releases import sampled_gaussian
 
 EPSILONS = (
     "setting", "dataset", "clients", "sampling_rate", "rounds", "noise_multiplier", "claimed_epsilon",

@@ -16,7 +16,7 @@ from fedpapers.augment.seeds import Images, Labels, read_seeds
 from fedpapers.data.devices import Devices, read_devices
 from fedpapers.data.format import Dataset, verify_dataset
 from fedpapers.errors import InputError
-from fedpapers.experiment.augmentation import GanSpec
+from fedpapers.experiment.augmentation_spec import GanSpec
 from fedpapers.files import replacing, write_json
 from fedpapers.randomness import Purpose, generator
 from fedpapers.relay.compression import sparsify

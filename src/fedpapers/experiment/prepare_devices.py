@@ -9,7 +9,7 @@ import numpy as np
 from fedpapers.data.devices import Devices, Indices, deal_devices
 from fedpapers.data.format import Dataset, verify_dataset
 from fedpapers.errors import InputError
-from fedpapers.experiment.augmentation import DevicesRecipe
+from fedpapers.experiment.augmentation_spec import DevicesRecipe
 from fedpapers.relay.seeds import TARGET_SAMPLES
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fedpapers.data import partition as schemes
 from fedpapers.data.format import Dataset, verify_dataset
+from fedpapers.data.group_classes import by_groups
 from fedpapers.data.partition import Partition
+from fedpapers.data.schemes import by_dirichlet, by_shards
+from fedpapers.data.split import split
+from fedpapers.data.writers import by_writer, split_as_leaf
 from fedpapers.errors import InputError
 from fedpapers.experiment.spec import (
     DirichletPartition,
@@ -39,7 +42,7 @@ def make_partition(recipe: PartitionRecipe, dataset: Dataset) -> Partition:
     match scheme:
         case GroupsPartition():
             assert recipe.structure is not None
-            samples = schemes.by_groups(
+            samples = by_groups(
                 labels,
                 recipe.structure.build(),
                 scheme.classes_per_group,
@@ -49,17 +52,17 @@ def make_partition(recipe: PartitionRecipe, dataset: Dataset) -> Partition:
             )
         case ShardsPartition():
             workers = workers or _numbered(scheme.clients)
-            samples = schemes.by_shards(labels, len(workers), scheme.shards_per_client, seed)
+            samples = by_shards(labels, len(workers), scheme.shards_per_client, seed)
         case DirichletPartition():
             workers = workers or _numbered(scheme.clients)
-            samples = schemes.by_dirichlet(labels, len(workers), scheme.alpha, scheme.minimum, scheme.attempts, seed)
+            samples = by_dirichlet(labels, len(workers), scheme.alpha, scheme.minimum, scheme.attempts, seed)
         case WriterPartition():
             if dataset.writers is None:
                 name = dataset.about["name"]
                 raise InputError(f"partition writer: the data set {name} does not say who wrote what")
-            workers, samples = schemes.by_writer(dataset.writers, dataset.writer_names, scheme.minimum)
-            return schemes.split_as_leaf(samples, workers, scheme.train_fraction, seed)
-    return schemes.split(samples, workers, scheme.train_fraction, seed)
+            workers, samples = by_writer(dataset.writers, dataset.writer_names, scheme.minimum)
+            return split_as_leaf(samples, workers, scheme.train_fraction, seed)
+    return split(samples, workers, scheme.train_fraction, seed)
 
 
 def _numbered(clients: int | None) -> tuple[str, ...]:

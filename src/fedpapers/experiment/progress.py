@@ -12,8 +12,9 @@ import typer
 from pydantic import BaseModel
 
 from fedpapers.files import write_json
-from fedpapers.privacy.accounting import Release, rdp_epsilon
+from fedpapers.privacy.accounting import rdp_epsilon
 from fedpapers.privacy.ledger import Spent
+from fedpapers.privacy.releases import Release
 
 DELTA = 1e-5  # of the ε in logs and status; the tables have the configuration's own
 _SECONDS_BETWEEN_FILES = 2.0

@@ -15,7 +15,7 @@ from fedpapers.augment.classifier import answers, train_network
 from fedpapers.augment.seeds import Images, Labels
 from fedpapers.data.devices import Devices, read_devices
 from fedpapers.data.format import Dataset, verify_dataset
-from fedpapers.experiment.augmentation import ClassifierSpec
+from fedpapers.experiment.augmentation_spec import ClassifierSpec
 from fedpapers.experiment.environment import environment
 from fedpapers.experiment.fingerprint import fingerprint
 from fedpapers.files import write_json

@@ -12,7 +12,7 @@ from fedpapers.augment.cgan import Gan, Losses, divergent, oversample, train
 from fedpapers.augment.checkpoint import read_state, write_state
 from fedpapers.augment.seeds import read_seeds
 from fedpapers.errors import InputError
-from fedpapers.experiment.augmentation import GanSpec
+from fedpapers.experiment.augmentation_spec import GanSpec
 from fedpapers.experiment.environment import environment, torch_device
 from fedpapers.experiment.fingerprint import fingerprint
 

@@ -11,7 +11,7 @@ from fedpapers.augment.checkpoint import write_judge
 from fedpapers.augment.classifier import train_network
 from fedpapers.data.devices import read_devices
 from fedpapers.data.format import verify_dataset
-from fedpapers.experiment.augmentation import ClassifierTraining
+from fedpapers.experiment.augmentation_spec import ClassifierTraining
 
 _SEED = 0  # one judge for all repetitions
 

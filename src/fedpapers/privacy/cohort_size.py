@@ -14,20 +14,6 @@ from numpy.typing import NDArray
 from scipy import stats
 
 
-def read_cohort_size(release: NDArray[np.floating], noise_multiplier: float, clipping_norm: float) -> int:
-    """How many clients added noise to a sum, from its mean square; their updates are taken for small.
-
-    The estimate errs by J·√(2/P), and by less than ‖sum of the updates‖²/(P·σ²·C²) ≤ (J/σ)²/P.
-
-    Args:
-        release: The sum of the noisy updates, shape [P].
-        noise_multiplier: σ > 0.
-        clipping_norm: C > 0.
-    """
-    variance = float(np.mean(np.square(release, dtype=np.float64)))
-    return round(variance / (noise_multiplier * clipping_norm) ** 2)
-
-
 def cohort_size_epsilon(clients: int, sampling_rate: float, rounds: int, delta: float) -> float:
     """No (ε, δ) guarantee under add-or-remove with a smaller ε holds against who sees the size of each round's cohort.
 

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erf, gammaln, logsumexp, xlog1py, xlogy
 
-from fedpapers.privacy.accounting import BASE_ORDERS, epsilon_at_orders
 from fedpapers.privacy.quadrature import (
     Array,
     Mixture,
@@ -23,6 +22,7 @@ from fedpapers.privacy.quadrature import (
     renyi,
     two_sided_renyi,
 )
+from fedpapers.privacy.rdp import BASE_ORDERS, epsilon_at_orders
 
 Ints = NDArray[np.int64]
 

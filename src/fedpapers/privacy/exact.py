@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from fedpapers.groups import Groups
-from fedpapers.privacy.accounting import gaussian_epsilon
+from fedpapers.privacy.gdp import gaussian_epsilon
 from fedpapers.privacy.group_mechanisms import Training
 from fedpapers.privacy.quadrature import Array
 

@@ -80,14 +80,21 @@ def leakage_report(
     }
 
 
-def format_leakage(report: dict[str, Any]) -> str:
-    """A report for people, without a line break at its end."""
-    lines = [
+def heading(report: dict[str, Any]) -> list[str]:
+    """The first lines of every text about overlapping groups: the setting, and what the guarantee is about."""
+    return [
         f"{report['algorithm']}, T = {report['epochs']} epochs, models cross groups every S = {report['interval']}, "
         f"δ = {report['delta']:g}",
         f"unit: one {report['unit']} with all its data; neighbouring relation: {report['relation']}",
         f"adversary: {report['adversary']}",
         "",
+    ]
+
+
+def format_leakage(report: dict[str, Any]) -> str:
+    """A report for people, without a line break at its end."""
+    lines = [
+        *heading(report),
         "Largest ε at each distance, by bound (hops between groups without the source's own links):",
         *_by_distance(report),
     ]

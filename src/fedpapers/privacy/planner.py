@@ -20,7 +20,7 @@ from fedpapers.groups import Groups
 from fedpapers.privacy.group_graph import GroupGraph
 from fedpapers.privacy.group_mechanisms import Training
 from fedpapers.privacy.leakage import Leakage, Source
-from fedpapers.privacy.leakage_report import leakage_report
+from fedpapers.privacy.leakage_report import heading, leakage_report
 from fedpapers.privacy.quadrature import Array
 
 SMALLEST, LARGEST = 0.01, 1e6
@@ -182,11 +182,7 @@ def format_plan(report: dict[str, Any]) -> str:
     """A plan for people, without a line break at its end."""
     width = max(len(name) for name in report["noise"])
     lines = [
-        f"{report['algorithm']}, T = {report['epochs']} epochs, models cross groups every S = {report['interval']}, "
-        f"δ = {report['delta']:g}",
-        f"unit: one {report['unit']} with all its data; neighbouring relation: {report['relation']}",
-        f"adversary: {report['adversary']}",
-        "",
+        *heading(report),
         "Smallest noise multipliers that meet every target (three digits; none can be lowered alone):",
         *(
             f"  {name:<{width}}  σ = {group['noise_multiplier']:g}  (q = {group['sampling_rate']:g}"

@@ -12,7 +12,7 @@ import math
 import numpy as np
 from scipy import optimize, special, stats
 
-from fedpapers.privacy.accounting import FloatArray
+from fedpapers.privacy.rdp import FloatArray
 
 EPSILONS: FloatArray = np.concatenate([[0.0], np.geomspace(1e-5, 700, 1200)])
 """The ε at which δ(ε) is asked for: fewer of them only lower a curve."""

@@ -17,13 +17,13 @@ from fedpapers.randomness import Purpose, generator
 
 LABELS = 10
 SIDE_KM = 10.0
+MOST_DEVICES = 10_000  # of a layout: time grows with their square
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 _KEYS = ("x", "y", "target", "dummies")
 _FARTHEST_KM = 1e6
-_MOST_DEVICES = 10_000  # of a file: time grows with their square
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +78,8 @@ def read_layout(path: Path) -> Layouts:
     listed = content["devices"]
     if not isinstance(listed, list) or not listed:
         raise InputError(f"{path}: devices: expected a list of at least one device {{{': …, '.join(_KEYS)}: …}}")
-    if len(listed) > _MOST_DEVICES:
-        raise InputError(f"{path}: devices: {len(listed):,} devices; expected at most {_MOST_DEVICES:,}")
+    if len(listed) > MOST_DEVICES:
+        raise InputError(f"{path}: devices: {len(listed):,} devices; expected at most {MOST_DEVICES:,}")
     devices = [_device(f"{path}: devices[{i}]", device) for i, device in enumerate(listed)]
     dummies = np.full((1, len(devices), max(len(listed) for _, _, listed in devices)), -1, dtype=np.int64)
     for i, (_, _, own) in enumerate(devices):

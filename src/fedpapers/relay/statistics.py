@@ -50,15 +50,6 @@ def expected_latency(relays: Relays, sent: Transmission) -> dict[str, FloatArray
     }
 
 
-def drawn_latency(relays: Relays, sent: Transmission) -> dict[str, FloatArray]:
-    """`reference` and `system` latency in seconds with the slots that were drawn, shape [L]."""
-    slots = sent.slots.sum(axis=1)
-    return {
-        "reference": relays.slot * _mean(relays.routes, slots),
-        "system": relays.slot * _largest(relays.routes, slots),
-    }
-
-
 def arrivals(relays: Relays, sent: Transmission, deadline: float | None) -> dict[str, FloatArray]:
     """What the server has by a deadline, for each layout.
 

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, PercentFormatter
+from matplotlib.ticker import LogLocator
 
-from fedpapers.reporting.figures import MARKERS, palette
+from fedpapers.reporting.figures import MARKERS, accuracy_axis, legend_below, palette
 from fedpapers.reporting.runs import add_series, heading, private, swept, varying
 from fedpapers.reporting.tables import mean_and_sd, shown, shown_epsilon
 
@@ -89,11 +89,10 @@ def plot_accuracy_by_round(runs: pd.DataFrame, history: pd.DataFrame, scale: str
             axes.plot(mean.index, mean, color=colours[kind], ls=style, label=str(name))
             axes.fill_between(mean.index, mean - sd, mean + sd, color=colours[kind], alpha=0.2, lw=0)
         _constant(axes, runs)
-        axes.set(title="no noise" if level is None else f"σ = {level:g}", xlabel="round", ylim=(0, 1))
-        axes.yaxis.set_major_formatter(PercentFormatter(1))
+        axes.set(title="no noise" if level is None else f"σ = {level:g}", xlabel="round")
+        accuracy_axis(axes)
     grid[0][0].set_ylabel(f"mean accuracy of workers\n({scale} scale)")
-    handles = {label: h for axes in grid[0] for h, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3)
+    legend_below(figure, grid[0], 3)
     return figure
 
 
@@ -126,6 +125,6 @@ def _line(axes: Axes, own: pd.DataFrame, name: str, colour: tuple[float, float, 
 
 
 def _finish(axes: Axes, scale: str) -> None:
-    axes.set(ylabel=f"mean accuracy of workers ({scale} scale)", ylim=(0, 1))
-    axes.yaxis.set_major_formatter(PercentFormatter(1))
+    axes.set_ylabel(f"mean accuracy of workers ({scale} scale)")
+    accuracy_axis(axes)
     axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5))

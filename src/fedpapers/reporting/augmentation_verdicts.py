@@ -8,13 +8,12 @@ import numpy as np
 import pandas as pd
 
 from fedpapers.reporting.augmentation import DEADLINES, at_first_compression
-from fedpapers.reporting.verdicts import Outcome, Verdict, holds, holds_in
+from fedpapers.reporting.published import LEAST_LATENCY
+from fedpapers.reporting.verdicts import SURE, Gap, Outcome, Verdict, holds, holds_in, throughout, together
 
 _LARGE = 0.1  # a large margin, in accuracy
 _RECOGNISABLE = 0.75  # as often as a real digit is a generated one taken for its label
 _LEVEL = 0.02  # accuracies that differ by less are equal
-_ERRORS = 2  # a difference counts from so many standard errors on
-_PEAKS = {10: 2, 25: 3}  # the paper's M of the least latency
 
 
 def augmentation_verdicts(cells: pd.DataFrame, quality: pd.DataFrame) -> Iterator[Verdict]:
@@ -114,7 +113,7 @@ def _peak(cells: pd.DataFrame) -> Verdict:
     claim = "Under the tight deadline accuracy is largest at 2 (N = 10) and 3 (N = 25) hops"
     tight = cells[cells["deadline"] == "tight"]
     outcomes, evidence = [], []
-    for devices, peak in _PEAKS.items():
+    for devices, peak in LEAST_LATENCY.items():
         of_number = tight[tight["devices"] == devices]
         by_seed = of_number.pivot_table(index="seed", columns="hops", values="accuracy_augmented")
         if peak not in by_seed.columns or len(by_seed.columns) < 2:
@@ -124,21 +123,12 @@ def _peak(cells: pd.DataFrame) -> Verdict:
         outcomes.append(_is_peak(by_seed, peak))
     if not outcomes:
         return Verdict(claim, "not decided", "the numbers of hops are not studied")
-    undecided = "not decided" in outcomes
-    outcome: Outcome = "not decided" if undecided else holds_in(outcomes.count("holds"), len(outcomes))
-    rule = f"rule: ahead of each other M by more than {_ERRORS} standard errors of the paired difference"
-    return Verdict(claim, outcome, f"{'; '.join(evidence)}; {_repetitions(tight)}; {rule}")
+    rule = f"rule: ahead of each other M by more than {SURE} standard errors of the paired difference"
+    return Verdict(claim, together(outcomes), f"{'; '.join(evidence)}; {_repetitions(tight)}; {rule}")
 
 
 def _is_peak(by_seed: pd.DataFrame, peak: int) -> Outcome:
-    others = by_seed.loc[:, by_seed.columns.to_numpy() != peak]
-    difference = by_seed[[peak]].to_numpy() - others.to_numpy()
-    if len(by_seed) < 2:
-        return "not decided"
-    error = difference.std(axis=0, ddof=1) / np.sqrt(len(by_seed))
-    if (difference.mean(axis=0) > _ERRORS * error).all():
-        return "holds"
-    return "does not hold" if (difference.mean(axis=0) < -_ERRORS * error).any() else "not decided"
+    return throughout(Gap.of(by_seed[peak], by_seed[other]).outcome() for other in by_seed if other != peak)
 
 
 def _level(cells: pd.DataFrame) -> Verdict:

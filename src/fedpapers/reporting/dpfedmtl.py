@@ -13,10 +13,10 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator
 
 from fedpapers.reporting import published
-from fedpapers.reporting.figures import palette
+from fedpapers.reporting.figures import accuracy_axis, legend_below, palette
 from fedpapers.reporting.runs import heading
 from fedpapers.reporting.tables import NOT_AVAILABLE, mean_and_sd
 
@@ -24,7 +24,6 @@ METHODS = {"local": "Local", "fedavg": "FedAvg", "fedmtl": "FedMTL", "dpfedavg":
 TWINS = {"dpfedavg": "fedavg", "dpfedmtl": "fedmtl"}
 """Private method -> the same without clipping and noise."""
 
-_OPTIONAL = ("noise_multiplier", "sampling_rate", "accuracy_unpersonalised")
 _NOT_RUN = "not run"
 _NONE = "–"
 _SAME = {"run", "grid", "title", "seed", "accuracy", "accuracy_by_sample", "accuracy_unpersonalised", "loss",
@@ -231,12 +230,11 @@ def plot_convergence(results: Results, history: pd.DataFrame, scale: str) -> Fig
                     continue
                 _line(axes, curves, algorithm, f"{title}{variant}", colour)
         noise = "" if sigma is None else f", σ = {sigma:g}"
-        axes.set(title=f"{results.shown(dataset).name}{noise}", xlabel="round", ylim=(0, 1))
+        axes.set(title=f"{results.shown(dataset).name}{noise}", xlabel="round")
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-        axes.yaxis.set_major_formatter(PercentFormatter(1))
+        accuracy_axis(axes)
     grid[0][0].set_ylabel(f"mean test accuracy of clients\n({scale} scale)")
-    handles = {label: h for axes in grid[0] for h, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=5)
+    legend_below(figure, grid[0], 5)
     return figure
 
 

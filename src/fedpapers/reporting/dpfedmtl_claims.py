@@ -13,7 +13,7 @@ import pandas as pd
 
 from fedpapers.reporting.dpfedmtl import METHODS, TWINS, Results
 from fedpapers.reporting.published import HEADLINE, REAL, of_paper
-from fedpapers.reporting.verdicts import Gap, Outcome, Verdict, holds_in
+from fedpapers.reporting.verdicts import Gap, Verdict, holds, together
 
 _MARGIN = 5.0  # points: "by a large margin"
 _LARGE = 0.65  # σ from which that is asked
@@ -44,14 +44,6 @@ def claims(results: Results, history: pd.DataFrame, epsilons: pd.DataFrame) -> l
     ]
 
 
-def decided(cases: Sequence[bool | None]) -> Outcome:
-    """The outcome of a claim over several cases, of which some may be unsure or missing (None)."""
-    sure = [case for case in cases if case is not None]
-    if len(sure) < len(cases) and len(set(sure)) < 2:
-        return "not decided"
-    return holds_in(sum(sure), len(sure))
-
-
 def _multi_task_is_best(results: Results) -> Verdict:
     gaps = {
         f"{results.shown(dataset).name}, FedMTL − {METHODS[other]}": Gap.of(
@@ -72,7 +64,7 @@ def _multi_task_gains_most_on_femnist(results: Results) -> Verdict:
     rule = "Gain: FedMTL less the better of Local and FedAvg. Rule: the gain on FEMNIST less that on CelebA is above 0"
     return Verdict(
         "FedMTL gains most on FEMNIST.",
-        decided([difference.exceeds(0) if difference else None]),
+        difference.outcome() if difference else "not decided",
         f"{_joined(evidence)}. {rule}{f'; it is {difference}' if difference else ''}.",
     )
 
@@ -113,7 +105,7 @@ def _fall_between_large_noises(results: Results) -> Verdict:
         evidence.append(f"{results.shown(dataset).name}: DPFedAvg {average}, DPFedMTL {multi_task}")
     rule = f"Rule: DPFedAvg falls by more than {_STEEP:g} points, DPFedMTL by less than {_LITTLE:g} of that."
     claim = "From σ = 0.65 to 9.69 DPFedAvg falls steeply, DPFedMTL falls little."
-    return Verdict(claim, decided(cases), f"Points lost, {_joined(evidence)}. {rule}")
+    return Verdict(claim, together(map(holds, cases)), f"Points lost, {_joined(evidence)}. {rule}")
 
 
 def _fall_over_all_noises(results: Results) -> Verdict:
@@ -125,7 +117,7 @@ def _fall_over_all_noises(results: Results) -> Verdict:
     cases = [_falls_less(results, dataset, 0.11, 9.69, 1.0) for dataset in results.datasets]
     rule = "Rule: DPFedMTL loses fewer points."
     claim = "From σ = 0.11 to 9.69 DPFedMTL falls less than DPFedAvg."
-    return Verdict(claim, decided(cases), f"Points lost, {_joined(evidence)}. {rule}")
+    return Verdict(claim, together(map(holds, cases)), f"Points lost, {_joined(evidence)}. {rule}")
 
 
 def _converge_faster(results: Results, history: pd.DataFrame) -> Iterator[Verdict]:
@@ -145,7 +137,7 @@ def _converge_faster(results: Results, history: pd.DataFrame) -> Iterator[Verdic
             " start, it has not learned and nothing is decided."
         )
         claim = f"{METHODS[fast]} converges faster than {METHODS[slow]}."
-        yield Verdict(claim, decided(cases), f"{_joined(evidence)}. {rule}")
+        yield Verdict(claim, together(map(holds, cases)), f"{_joined(evidence)}. {rule}")
 
 
 def _reached(results: Results, history: pd.DataFrame, dataset: str, fast: str, slow: str) -> pd.DataFrame:
@@ -194,7 +186,7 @@ def _protects(epsilons: pd.DataFrame) -> Iterator[Verdict]:
         ]
         yield Verdict(
             f"After the whole training σ = 0.65 protects CelebA well, and FEMNIST needs 9.69 ({where}).",
-            decided(cases),
+            together(map(holds, cases)),
             f"Certified ε at δ = {delta:g} in the paper's settings: {_shown_epsilons(values)}; by the limit that the"
             f" paper uses, an approximation: {limit}. Rule: 'well' is ε ≤ {_WELL:g}; FEMNIST needs 9.69 if that holds"
             " there and not at 2.42.",
@@ -205,7 +197,7 @@ def _verdict(claim: str, gaps: dict[str, Gap], least: float, rule: str) -> Verdi
     cases = [gap.exceeds(least) for gap in gaps.values()]
     tally = f"{cases.count(True)} of {len(cases)} hold, {cases.count(False)} do not, {cases.count(None)} are not sure"
     evidence = _joined([f"{name}: {gap}" for name, gap in gaps.items()])
-    return Verdict(claim, decided(cases), f"{evidence}. {rule} {tally}.")
+    return Verdict(claim, together(map(holds, cases)), f"{evidence}. {rule} {tally}.")
 
 
 def _gain(results: Results, dataset: str) -> Gap:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import seaborn as sns
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
 
 from fedpapers.files import replacing
 
@@ -37,6 +39,18 @@ def save(figure: Figure, png: str, pdf: str) -> None:
         with replacing(Path(path)) as temporary:
             figure.savefig(temporary, format=kind, metadata=metadata, bbox_inches="tight")
     plt.close(figure)
+
+
+def accuracy_axis(axes: Axes) -> None:
+    """A vertical axis of accuracy, from 0 to 100 %."""
+    axes.set_ylim(0, 1)
+    axes.yaxis.set_major_formatter(PercentFormatter(1))
+
+
+def legend_below(figure: Figure, grid: Iterable[Axes], columns: int) -> None:
+    """One legend for all panels, each name once."""
+    handles = {label: h for axes in grid for h, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=columns)
 
 
 def nothing_to_show(why: str) -> Figure:

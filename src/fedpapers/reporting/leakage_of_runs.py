@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
 
-from fedpapers.reporting.figures import MARKERS, nothing_to_show, palette
+from fedpapers.reporting.figures import MARKERS, accuracy_axis, nothing_to_show, palette
 from fedpapers.reporting.runs import add_series, heading, private, read_runs, swept, varying
 from fedpapers.reporting.tables import NOT_AVAILABLE, mean_and_sd, shown, shown_epsilon
 
@@ -74,8 +73,8 @@ def plot_accuracy_by_leakage(runs: pd.DataFrame, scale: str) -> Figure:
             axes.axhline(level, color=colour, ls="--", lw=1.2, label=f"{name} (ε = inf)")
     _leakage_axis(axes, "x", frame)
     axes.set_xlabel(f"largest ε to a worker out of group, δ = {runs['delta'].iloc[0]:g}")
-    axes.set(ylabel=f"mean accuracy of workers ({scale} scale)", ylim=(0, 1))
-    axes.yaxis.set_major_formatter(PercentFormatter(1))
+    axes.set_ylabel(f"mean accuracy of workers ({scale} scale)")
+    accuracy_axis(axes)
     figure.legend(loc="outside right upper")
     return figure
 
@@ -105,8 +104,8 @@ def plot_role_of_interval(runs: pd.DataFrame, scale: str) -> Figure:
     for axes in (left, right):
         axes.set_xlabel("S: rounds from one inter-group epoch to the next")
         axes.set_xticks(sorted(own["interval"].unique()))
-    left.set(ylabel=f"mean accuracy of workers ({scale} scale)", ylim=(0, 1))
-    left.yaxis.set_major_formatter(PercentFormatter(1))
+    left.set_ylabel(f"mean accuracy of workers ({scale} scale)")
+    accuracy_axis(left)
     _leakage_axis(right, "y", own)
     right.set_ylabel(f"largest ε out of group, δ = {runs['delta'].iloc[0]:g}")
     figure.suptitle(f"σ = {own['noise_multiplier'].iloc[0]:g}, T = {own['rounds'].iloc[0]}", fontsize="medium")

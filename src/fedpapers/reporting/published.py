@@ -11,6 +11,15 @@ REAL = {"celeba": "CelebA", "femnist": "FEMNIST"}
 HEADLINE = {"celeba": 0.65, "femnist": 9.69}
 """σ at which the paper compares its methods on each data set (its figure 4 and conclusion)."""
 
+LEAST_LATENCY = {10: 2, 25: 3}
+"""MultFAug (arXiv 1907.06426): number of devices N -> most hops M at which latency is least."""
+
+MOST_LABEL_PRIVACY = 4
+"""MultFAug: M at which label privacy is largest under the tight deadline."""
+
+CSR_SHARE = 1 / 5
+"""MultFAug: of a compressed sample in an original one, in bits."""
+
 
 @dataclass(frozen=True)
 class Published:

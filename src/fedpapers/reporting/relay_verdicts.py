@@ -10,16 +10,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import pandas as pd
 
+from fedpapers.reporting.published import CSR_SHARE, LEAST_LATENCY, MOST_LABEL_PRIVACY
 from fedpapers.reporting.relay_study import with_error
-from fedpapers.reporting.verdicts import Outcome, Verdict, holds, together
+from fedpapers.reporting.verdicts import Outcome, Verdict, holds, throughout, together
 
-ERRORS = 3.0
-LEAST_LATENCY = {10: 2, 25: 3}
-"""N -> M of the smallest latency in the paper."""
-MOST_LABEL_PRIVACY = 4
-"""M of the largest label privacy under the tight deadline in the paper."""
-CLAIMED_SHARE = 1 / 5
-"""Of a CSR sample in an original one, in the paper."""
+_SURE = 3  # standard errors beyond which a difference of means over layouts counts
 
 _SHARE_OFF = 0.02
 _COVERED = 0.99
@@ -59,28 +54,22 @@ def relay_verdicts(
 
 def sign(difference: float, error: float) -> int:
     """1 or -1 for a difference that counts, 0 for one that may be chance or is not there."""
-    if math.isnan(difference) or abs(difference) <= ERRORS * error:
+    if math.isnan(difference) or abs(difference) <= _SURE * error:
         return 0
     return 1 if difference > 0 else -1
 
 
 def all_are(signs: Iterable[int], wanted: int) -> Outcome:
     """Whether all differences have the wanted sign; not decided while one may be chance, or none is there."""
-    found = list(signs)
-    if -wanted in found:
-        return "does not hold"
-    return "holds" if found and 0 not in found else "not decided"
+    return throughout(holds(one == wanted if one else None) for one in signs)
 
 
 def turns_at(curve: pd.DataFrame, place: float, wanted: int, axis: str = "max_hops") -> Outcome:
     """Whether a curve's steps have the sign -`wanted` up to a place and `wanted` after it: 1 for a minimum there."""
     if place not in set(curve[axis]):
         return "not decided"
-    steps = curve[curve["step"].notna()]
-    turned = [
-        sign(step, error) * (1 if x > place else -1)
-        for x, step, error in zip(steps[axis], steps["step"], steps["step_error"], strict=True)
-    ]
+    after = curve.loc[curve["step"].notna(), axis] > place
+    turned = (one if late else -one for one, late in zip(_signs(curve, "step"), after, strict=True))
     return all_are(turned, wanted)
 
 
@@ -210,7 +199,7 @@ def _sample_privacy_verdicts(curves: pd.DataFrame) -> list[Verdict]:
         rises[f"{_spoken(quantity)}, N = {devices}, τ = {slots}"] = steps_are(own, 1)
     steps = over_deadline[over_deadline["step"].notna()]
     tighter = {
-        f"{_spoken(quantity)}, N = {devices}": together([all_are([s], 1) for s in _signs(own, "step")])
+        f"{_spoken(quantity)}, N = {devices}": together(all_are([one], 1) for one in _signs(own, "step"))
         for (quantity, devices), own in steps.groupby(["quantity", "devices"], sort=False)
     }
     ends = over_rho.groupby(["quantity", "devices", "deadline"], sort=False)["mean"].agg(["first", "last"])
@@ -220,7 +209,7 @@ def _sample_privacy_verdicts(curves: pd.DataFrame) -> list[Verdict]:
     )
     gains = "; ".join(
         f"{_spoken(quantity)}, N = {devices}: "
-        + ", ".join(_signed(step, error, 4) for step, error in zip(own["step"], own["step_error"], strict=True))
+        + ", ".join(_signed(step, error, 4) for step, error in _pairs(own, "step"))
         for (quantity, devices), own in steps.groupby(["quantity", "devices"], sort=False)
     )
     return [
@@ -233,7 +222,7 @@ def csr_share(payloads: pd.DataFrame) -> Verdict:
     """Whether a CSR sample has a fifth of the bits of an original one of 8 bits a pixel."""
     share = payloads.assign(share=payloads["mean_bits"] / payloads["dense_bits"])
     shares = {str(form): own.sort_values("rho") for form, own in share.groupby("form")}
-    fits = bool((abs(shares["csr"]["share"] - CLAIMED_SHARE) <= _SHARE_OFF).any())
+    fits = bool((abs(shares["csr"]["share"] - CSR_SHARE) <= _SHARE_OFF).any())
     first, last = (f"{shares['csr']['rho'].iloc[place]:g}" for place in (0, -1))
     ends = {form: f"{own['share'].iloc[0]:.3f} to {own['share'].iloc[-1]:.3f}" for form, own in shares.items()}
     return Verdict(
@@ -266,8 +255,7 @@ def _of(curves: pd.DataFrame, devices: int) -> pd.DataFrame:
 
 
 def _signs(curve: pd.DataFrame, kind: str) -> list[int]:
-    own = curve[curve[kind].notna()]
-    return [sign(value, error) for value, error in zip(own[kind], own[f"{kind}_error"], strict=True)]
+    return [sign(value, error) for value, error in _pairs(curve, kind)]
 
 
 def _gaps(few: pd.DataFrame, many: pd.DataFrame) -> dict[int, tuple[float, float]]:

@@ -9,7 +9,8 @@ from typing import Literal
 
 import pandas as pd
 
-_SURE = 2  # standard errors beyond which a difference counts
+SURE = 2
+"""Standard errors beyond which a difference of accuracies counts."""
 
 Outcome = Literal["holds", "holds in part", "does not hold", "not decided"]
 
@@ -53,7 +54,7 @@ class Gap:
 
     def exceeds(self, least: float) -> bool | None:
         """Whether it is above `least`; None if that is not sure."""
-        if self.seeds < 2 or abs(self.points - least) <= _SURE * self.error:
+        if self.seeds < 2 or abs(self.points - least) <= SURE * self.error:
             return None
         return self.points > least
 
@@ -64,30 +65,40 @@ class Gap:
 
     def outcome(self, least: float = 0) -> Outcome:
         """The outcome of the claim that it is above `least`."""
-        sure = self.exceeds(least)
-        return "not decided" if sure is None else holds(sure)
+        return holds(self.exceeds(least))
 
 
-def holds(condition: bool) -> Outcome:
-    """The outcome of a claim that is a single comparison."""
-    return "holds" if condition else "does not hold"
+def holds(condition: bool | None) -> Outcome:
+    """The outcome of a single comparison; None: it is not sure, or its numbers are not there."""
+    return "not decided" if condition is None else "holds" if condition else "does not hold"
 
 
 def holds_in(good: int, cases: int) -> Outcome:
-    """The outcome of a claim that is a comparison in each of several cases."""
-    if cases == 0:
-        return "not decided"
-    return "holds" if good == cases else "holds in part" if good else "does not hold"
+    """The outcome of a claim that is a sure comparison in each of several cases."""
+    return together([holds(True)] * good + [holds(False)] * (cases - good))
 
 
 def together(cases: Iterable[Outcome]) -> Outcome:
-    """The outcome of a claim about several cases: in part when some hold; else against it as soon as one case is."""
+    """The outcome of a claim about several cases, of which some may hold and others not.
+
+    It is what is true whatever becomes of the cases that are not decided: all hold, none holds, or it holds in part,
+    as soon as one case holds and another does not. Else it is not decided.
+    """
     found = set(cases)
-    if len(found) == 1:
-        return found.pop()
-    if found & {"holds", "holds in part"}:
+    if "holds in part" in found or {"holds", "does not hold"} <= found:
         return "holds in part"
-    return "does not hold" if "does not hold" in found else "not decided"
+    return found.pop() if len(found) == 1 else "not decided"
+
+
+def throughout(parts: Iterable[Outcome]) -> Outcome:
+    """The outcome of a claim about one whole, such as that a curve rises: one part that does not hold refutes it.
+
+    As in `together`, it is what is true whatever becomes of the parts that are not decided.
+    """
+    found = set(parts)
+    if "does not hold" in found:
+        return "does not hold"
+    return found.pop() if len(found) == 1 else "not decided"
 
 
 def verdict_table(verdicts: Iterable[Verdict]) -> pd.DataFrame:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, Field, model_validator
 
-from fedpapers.experiment.augmentation import ClassifierSpec, ClassifierTraining, GanSpec
+from fedpapers.experiment.augmentation_spec import ClassifierSpec, ClassifierTraining, GanSpec
 from fedpapers.experiment.spec import Count, Described, NotBool, Positive, Seed, distinct
+from fedpapers.relay.layouts import MOST_DEVICES
+from fedpapers.relay.seeds import TARGET_SAMPLES
 
 _MOST_SEGMENTS = 200
-_TARGET_SAMPLES = 4  # the paper's
-_MOST_DEVICES = 10_000  # of a layout: time grows with their square
+
+Value = TypeVar("Value")
+Axis = Annotated[list[Value], Field(min_length=1), AfterValidator(distinct)]
+"""Values of a study's parameter, all different: one point, or one curve, for each."""
 
 Compression = Annotated[float, Field(ge=0, lt=1), NotBool]
 
@@ -66,14 +70,10 @@ class Learning(Described):
     """Seeds that arrive, the generator that is trained on them, and what it does for a device."""
 
     dataset: str = Field(description="Name of a data set of `datasets`.")
-    devices: Annotated[list[Count], Field(min_length=1), AfterValidator(distinct)] = Field(
-        description="N: numbers of devices; each makes a curve."
-    )
-    hops: Annotated[list[Count], Field(min_length=1), AfterValidator(distinct)] = Field(
-        description="M: most hops of a route; each makes a point."
-    )
+    devices: Axis[Count] = Field(description="N: numbers of devices; each makes a curve.")
+    hops: Axis[Count] = Field(description="M: most hops of a route; each makes a point.")
     deadlines: CollectionDeadlines = Field(description="τ: when the server stops to collect.")
-    compression: Annotated[list[Compression], Field(min_length=1), AfterValidator(distinct)] = Field(
+    compression: Axis[Compression] = Field(
         description="ρ: shares of the pixels that are set to 0; the first one is that of accuracy over hops."
     )
     compared: Compared = Field(description="Of which setting compression rates are compared.")
@@ -90,18 +90,16 @@ class Learning(Described):
     )
     gan: GanTraining = Field(description="Training of the generator.")
     classifier: ClassifierTraining = Field(ClassifierTraining(), description="How a device trains.")
-    seed: Annotated[list[Seed], Field(min_length=1), AfterValidator(distinct)] = Field(
-        description="Each draws a layout, its channel, the devices' samples and all of training."
-    )
+    seed: Axis[Seed] = Field(description="Each draws a layout, its channel, the devices' samples and all of training.")
 
     @model_validator(mode="after")
     def _values_fit(self) -> Learning:
         if self.cap > self.samples_per_label:
             raise ValueError(f"cap is {self.cap}; expected at most samples_per_label ({self.samples_per_label})")
-        if self.samples_per_label < _TARGET_SAMPLES:
-            raise ValueError(f"samples_per_label is {self.samples_per_label}; expected at least {_TARGET_SAMPLES}")
-        if max(self.devices) > _MOST_DEVICES:
-            raise ValueError(f"devices: {max(self.devices):,}; expected at most {_MOST_DEVICES:,}")
+        if self.samples_per_label < TARGET_SAMPLES:
+            raise ValueError(f"samples_per_label is {self.samples_per_label}; expected at least {TARGET_SAMPLES}")
+        if max(self.devices) > MOST_DEVICES:
+            raise ValueError(f"devices: {max(self.devices):,}; expected at most {MOST_DEVICES:,}")
         for name in ("devices", "hops"):
             value, known = getattr(self.compared, name), getattr(self, name)
             if value not in known:

@@ -1,0 +1,48 @@
+"""Runs: the training of a segment, and how far all runs are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedpapers.cli.options import DEFAULT_CONFIG, Data, Device, Json, Threads, answer, described
+
+
+def status(
+    config: Annotated[list[Path] | None, typer.Option(help="Configuration files; later ones go before.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Running and finished runs: rounds, accuracy, ε, seconds per round, time left."""
+    from fedpapers.experiment.config import read_config
+    from fedpapers.experiment.plan import Plan
+    from fedpapers.experiment.status import format_status
+    from fedpapers.experiment.status import status as status_of
+
+    rows = status_of(Plan(read_config(config or [DEFAULT_CONFIG])))
+    answer({"runs": rows}, format_status(rows), as_json)
+
+
+def train(
+    run: Annotated[str, typer.Option(help="The run's canonical description, as JSON.")],
+    folder: Annotated[Path, typer.Option(help="The run's folder.")],
+    last: Annotated[int, typer.Option(help="Round of the state to leave.")],
+    data: Data,
+    partition: Annotated[Path, typer.Option(help="File of the partition.")],
+    first: Annotated[int, typer.Option(help="Round of the state to start from; 0: anew.")] = 0,
+    threads: Threads = 1,
+    device: Device = "auto",
+) -> None:
+    """Train one segment of a run; what the workflow calls for each."""
+    from fedpapers.memory import keep_freed_memory
+
+    keep_freed_memory()
+    from fedpapers.experiment.progress import Progress
+    from fedpapers.experiment.spec import Run
+    from fedpapers.experiment.train import Segment, train_segment
+
+    segment = Segment(
+        described(Run.model_validate_json, run, "--run"), folder, first, last, data, partition, threads, device
+    )
+    train_segment(segment, Progress(folder, first, last).on_round)
