@@ -7,6 +7,7 @@ import itertools
 import pandas as pd
 import pytest
 
+from fedpapers.reporting import augmentation_verdicts
 from fedpapers.reporting.verdicts import Gap, holds, holds_in, throughout, together
 
 SURE = ("holds", "does not hold")
@@ -59,3 +60,19 @@ def test_a_difference_counts_beyond_two_standard_errors():
     assert Gap.of(pd.Series([0.5, 0.51]), pd.Series([0.4, 0.405])).outcome(20) == "does not hold"
     assert Gap.of(pd.Series([0.5]), pd.Series([0.4])).outcome() == "not decided"  # one seed
     assert Gap.of(pd.Series({0: 0.5, 1: 0.6}), pd.Series({2: 0.4})).seeds == 0
+
+
+@pytest.mark.parametrize(
+    ("tight", "outcome"),
+    [
+        ([0.4], "not decided"),  # one repetition
+        ([0.4, 0.42], "holds"),
+        ([0.6, 0.62], "does not hold"),
+        ([0.3, 0.65], "not decided"),
+    ],
+)
+def test_of_two_deadlines_only_differences_beyond_the_noise_count(tight, outcome):
+    rows = [("tight", f1, seed) for seed, f1 in enumerate(tight)] + [("loose", 0.5, seed) for seed in range(len(tight))]
+    quality = pd.DataFrame(rows, columns=["deadline", "f1", "seed"]).assign(compression=0.04)
+    verdict = augmentation_verdicts._tighter(quality, "f1", "lower", "A tighter deadline lowers F1")
+    assert verdict.outcome == outcome

@@ -80,11 +80,11 @@ def _tighter(quality: pd.DataFrame, measure: str, wanted: str, claim: str) -> Ve
     if set(both.columns) != set(DEADLINES) or both.dropna().empty:
         return Verdict(claim, "not decided", "not both deadlines are judged")
     both = both.dropna()
-    difference = both["tight"] - both["loose"]
-    per_rate = difference.groupby("compression").mean()
-    good = int(((per_rate < 0) if wanted == "lower" else (per_rate > 0)).sum())
-    evidence = f"tight minus loose by ρ: {_listed(per_rate, 3)}; {_repetitions(both)}"
-    return Verdict(claim, holds_in(good, len(per_rate)), evidence)
+    rates = (both["tight"] - both["loose"]).groupby("compression")
+    sign = -1 if wanted == "lower" else 1
+    outcome = together(Gap.of(sign * difference, 0 * difference).outcome() for _, difference in rates)
+    evidence = f"tight minus loose by ρ: {_listed(rates.mean(), 3)}; {_repetitions(both)}"
+    return Verdict(claim, outcome, f"{evidence}; rule: beyond {SURE} standard errors, so of at least two repetitions")
 
 
 def _target_gain(cells: pd.DataFrame) -> Verdict:
