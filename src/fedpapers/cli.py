@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from fedpapers.errors import InputError
+from fedpapers.errors import InputError, printable
 from fedpapers.version import package_version
 
 Described = TypeVar("Described")
@@ -433,7 +433,7 @@ def _described(read: Callable[[str], Described], text: str, option: str) -> Desc
 
 
 def _print(value: Any, text: str, as_json: bool) -> None:
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) if as_json else text)
+    typer.echo(printable(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) if as_json else text))
 
 
 def main() -> None:
@@ -463,5 +463,5 @@ def _one_line(error: Exception) -> str | None:
 
 
 def _complain(message: str, status: int) -> int:
-    typer.echo(f"error: {' '.join(message.split())}", err=True)
+    typer.echo(f"error: {' '.join(printable(message).split())}", err=True)
     return status

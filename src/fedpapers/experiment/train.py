@@ -122,13 +122,12 @@ def federate(run: Run, dataset_folder: Path, partition_file: Path, device: torch
     if structure.workers != partition.clients:
         raise InputError(f"{partition_file}: its clients are not the workers of the run's structure; make it again")
     model = build(run.model, len(dataset.about["classes"]), run.features)
-    private = run.private_layers.replace(" ", "").split(",") if run.private_layers else []
     grouping = run.grouping or run.description.groupings[0]
     return Federation(
         seed=run.seed,
         groups=training_groups(grouping, structure),
         clients=Clients(dataset.images, dataset.labels, partition.train, partition.test, device),
-        learner=Learner(model, Layout.of(model, private), run.learning_rate),
+        learner=Learner(model, Layout.of(model, run.private_names), run.learning_rate),
         mechanism=_mechanism(run, len(partition.clients)),
         local_steps=run.local_steps,
         batch_size=run.batch_size,
