@@ -82,6 +82,7 @@ def train_segment(segment: Segment, on_round: OnRound) -> None:
     device = torch_device(segment.device)
     federation = federate(segment.run, segment.dataset, segment.partition, device)
     state, ledger = _start(segment, federation)
+    write_json(segment.folder / "run.json", segment.run.model_dump(mode="json", exclude_none=True))
     spending = spending_groups(federation.groups.members, segment.run.mixing)
     epochs = segment.run.personalise_epochs or 0
     evaluated: list[tuple[Any, ...]] = []
@@ -163,7 +164,6 @@ def _check_rounds(segment: Segment) -> None:
 
 
 def _start(segment: Segment, federation: Federation) -> tuple[State, Ledger]:
-    write_json(segment.folder / "run.json", segment.run.model_dump(mode="json", exclude_none=True))
     if segment.first == 0:
         return federation.initial_state(), Ledger()
     path = store.state_path(segment.folder, segment.first)
