@@ -202,6 +202,19 @@ def in_bytes(examples, first):
     examples[first]["pixels"] = np.zeros((3, 28, 28), np.uint8)
 
 
+def linked(examples, first):
+    import h5py
+
+    del examples[first]["pixels"]
+    examples[first]["pixels"] = h5py.ExternalLink("/etc/passwd", "pixels")
+
+
+def a_trillion(examples, first):
+    for name, shape, kind in (("pixels", (10**12, 28, 28), np.float32), ("label", (10**12,), np.int32)):
+        del examples[first][name]
+        examples[first].create_dataset(name, shape, kind, chunks=(1, *shape[1:]))
+
+
 def without_examples(examples, first):
     examples.file.move("examples", "clients")
 
@@ -239,6 +252,12 @@ MADE: dict[str, Callable[[Path], object]] = {
     "hdf5-no-examples": hdf5(without_examples),
     "hdf5-fewer-labels": hdf5(relabelled),
     "hdf5-bytes-for-floats": hdf5(in_bytes),
+    "hdf5-a-link-to-another-file": hdf5(linked),
+    "hdf5-a-trillion-images": hdf5(a_trillion),
+    "hdf5-bad-symbol-table": lambda folder: (
+        hdf5(lambda *_: None)(folder),
+        changed(HDF5, lambda content: content.replace(b"SNOD", b"SNOB"))(folder),
+    ),
     "jpeg-garbage": faces(put(JPEG, b"<html>")),
     "jpeg-truncated": faces(changed(JPEG, cut)),
     "data-no-about": remove(ABOUT),
