@@ -5,6 +5,7 @@ CORES ?= all
 UV ?= $(shell command -v uv 2>/dev/null)
 REPORT ?= results/report.zip
 KILLS ?= 50
+FUZZ_SECONDS ?= 600
 
 # Paths are relative, so that the checkout may lie anywhere; PATH lets the rules find `fedpapers`.
 READY := .venv/complete
@@ -17,7 +18,7 @@ MAKE_VENV := "$(PYTHON)" -m venv .venv
 INSTALL := .venv/bin/python -m pip install -qq --disable-pip-version-check
 endif
 
-.PHONY: all report test chaos lint lock help
+.PHONY: all report test chaos fuzz lint lock help
 
 all: $(READY)  ## run the default experiment, embedded scale
 	$(IN_VENV) snakemake --cores $(CORES)
@@ -30,6 +31,9 @@ test: lint  ## lint, then all tests (TESTS="-k mechanism" for some of them)
 
 chaos: $(READY)  ## kill the tiny workflow at random, many times (KILLS=50)
 	$(IN_VENV) FEDPAPERS_KILLS=$(KILLS) pytest tests/test_chaos.py
+
+fuzz: $(READY)  ## read damaged files of every kind (FUZZ_SECONDS=600)
+	$(IN_VENV) OMP_NUM_THREADS=1 FUZZ_SECONDS=$(FUZZ_SECONDS) pytest -q -s tests/test_fuzz.py
 
 lint: $(READY)  ## formatting, lint and types
 	$(IN_VENV) ruff check .

@@ -9,11 +9,11 @@ import pytest
 import yaml
 
 from fedpapers import cli
-from fedpapers.errors import InputError
 from fedpapers.experiment import cost
 from fedpapers.experiment.config import read_config
 from fedpapers.experiment.cost import Clients, Timing, cost_report, format_cost, timing
 from fedpapers.experiment.plan import Plan
+from fedpapers.experiment.spec import FemnistData, WriterPartition
 from fedpapers.reporting.published import HEADLINE
 
 ROOT = Path(__file__).parents[1]
@@ -76,6 +76,13 @@ def test_a_kind_of_run_is_timed(make_run, algorithm):
     assert 0 <= measured.evaluation < 60  # it may be lost in the scatter of rounds
 
 
+def test_huge_runs_are_timed_in_part(make_run):
+    private = {"algorithm": "dpfedavg", "grouping": None, "interval": None, "mixing": None}
+    few = make_run(structure=None, partition={"scheme": "writer"}, **private)
+    measured = timing(few.model_copy(update={"local_steps": 10**9}), Clients(2, 10**9))
+    assert measured.round > 1e4
+
+
 def test_command_line(plan, monkeypatch, capsys):
     monkeypatch.setattr(cost, "timing", lambda run, clients: Timing(2.0, 10.0))
     cli.app(["config", "cost", "--json"], standalone_mode=False)
@@ -84,13 +91,9 @@ def test_command_line(plan, monkeypatch, capsys):
     )
 
 
-def test_clients_that_nobody_has_counted(plan):
+def test_clients_that_nobody_has_counted_are_those_of_the_real_data(plan):
     (planned, *_) = plan.tables["dpogl"]
-    partition = planned.run.partition.model_copy(update={"clients": None})
-    run = planned.run.model_copy(update={"structure": None, "dataset_name": "mine", "partition": partition})
+    changes = {"structure": None, "dataset": FemnistData(kind="femnist", source="folder", path="mine")}
+    run = planned.run.model_copy(update=changes | {"partition": WriterPartition(scheme="writer")})
     plan.tables["dpogl"] = [type(planned)(planned.id, planned.grid, planned.parameters, run)]
-    with pytest.raises(InputError, match=r"clients of mine are not counted yet.*snakemake"):
-        cost_report(plan, HEADLINE, lambda *_: Timing(1, 1))
-    real = run.model_copy(update={"dataset_name": "femnist"})
-    plan.tables["dpogl"] = [type(planned)(planned.id, planned.grid, planned.parameters, real)]
     assert cost_report(plan, HEADLINE, lambda *_: Timing(1, 1))["kinds"][0]["clients"] == 178

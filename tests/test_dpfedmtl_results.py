@@ -252,10 +252,11 @@ def test_table_of_guarantees(epsilons, tmp_path):
 
 
 def test_published_values_are_few():
-    assert published.accuracy("femnist", "dpfedmtl", 9.69).drop == 4.45
-    assert published.accuracy("femnist-like", "fedmtl", None) is None
-    assert published.accuracy("mnist", "dpfedmtl", 0.65) is None
-    assert published.of_paper("CelebA-small") == "celeba"
+    assert published.accuracy("FEMNIST", "dpfedmtl", 9.69).drop == 4.45
+    assert published.accuracy("FEMNIST-like (generated)", "fedmtl", None) is None
+    assert published.accuracy("MNIST", "dpfedmtl", 0.65) is None
+    assert published.of_paper("CelebA-like (generated)") == "celeba"
+    assert published.of_paper("CelebA-small") is published.of_paper("not femnist") is None
 
 
 def test_figures_can_be_drawn(results, tmp_path):

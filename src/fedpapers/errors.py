@@ -15,6 +15,25 @@ class InputError(ValueError):
     The command line prints it as it is and exits with status 2.
     """
 
+    def __str__(self) -> str:
+        """The message, safe to be printed whatever names it holds."""
+        return printable(super().__str__())
+
+
+def printable(text: str) -> str:
+    """Text in which nothing but line breaks controls a terminal: other characters that do not print are escaped.
+
+    The escapes are JSON's, so that a JSON text stays one.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else _escaped(c) for c in text)
+
+
+def _escaped(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[k] << 8 | units[k + 1]:04x}" for k in range(0, len(units), 2))
+
 
 @contextmanager
 def one_line() -> Iterator[None]:

@@ -20,6 +20,8 @@ try:  # libyaml reads large files several times as fast
 except ImportError:
     from yaml import SafeLoader  # type: ignore[assignment]
 
+_MOST_VALUES = 10_000_000  # of a YAML file
+
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
@@ -54,6 +56,18 @@ def canonical_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
+def parse_json(text: str | bytes) -> Any:
+    """The value of a JSON text.
+
+    Raises:
+        ValueError: It is not JSON, or nested too deep.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+
+
 def sha256(path: Path) -> str:
     """The SHA-256 of a file's bytes, in hexadecimal digits."""
     with path.open("rb") as file:
@@ -67,7 +81,10 @@ def read_yaml(path: Path) -> Any:
         InputError: The file is missing, not YAML, or has the same key twice.
     """
     try:
-        return yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeyLoader)  # noqa: S506 (a SafeLoader)
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeyLoader)  # noqa: S506 (a SafeLoader)
+        if _expanded(content, {}) > _MOST_VALUES:
+            raise InputError(f"{path}: its aliases stand for more than {_MOST_VALUES:,} values; expected fewer")
+        return content
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -81,6 +98,17 @@ def read_yaml(path: Path) -> Any:
         raise InputError(f"{path}: nested too deep; expected a few levels") from None
     except ValueError as error:  # a date that does not exist, say
         raise InputError(f"{path}: {error}") from None
+
+
+def _expanded(value: Any, known: dict[int, int]) -> int:
+    """How many values there are once each alias is replaced by what it stands for."""
+    if not isinstance(value, dict | list):
+        return 1
+    if id(value) not in known:
+        known[id(value)] = _MOST_VALUES  # a part of itself, unless its parts say otherwise
+        parts = value.values() if isinstance(value, dict) else value
+        known[id(value)] = 1 + sum(_expanded(part, known) for part in parts)
+    return known[id(value)]
 
 
 class _UniqueKeyLoader(SafeLoader):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from torch import Tensor, nn
 from fedpapers.augment.cgan import Gan, Generator
 from fedpapers.augment.classifier import network
 from fedpapers.errors import InputError
-from fedpapers.files import canonical_json, replacing, sha256, write_json
+from fedpapers.files import canonical_json, parse_json, replacing, sha256, write_json
 
 FORMAT = 1
 
@@ -77,7 +76,7 @@ def check_record(path: Path, step: int, hash: str) -> None:
     """
     record = path.with_suffix(".json")
     try:
-        content = json.loads(record.read_text(encoding="utf-8"))
+        content = parse_json(record.read_text(encoding="utf-8"))
         stated = tuple(content[key] for key in ("format", "step", "hash", "sha256"))
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(f"{record}: missing or damaged; {_AGAIN}") from None
@@ -102,7 +101,7 @@ def _save(path: Path, tensors: dict[str, Tensor], about: dict[str, Any]) -> None
 def _load(path: Path, step: int, prefix: str = "") -> dict[str, Tensor]:
     try:
         with safe_open(path, framework="pt") as file:
-            about = json.loads((file.metadata() or {}).get("fedpapers", "{}"))
+            about = parse_json((file.metadata() or {}).get("fedpapers", "{}"))
             found = {name: file.get_tensor(name) for name in file.keys() if name.startswith(prefix)}  # noqa: SIM118
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; expected a trained network") from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from safetensors.numpy import save
 
 from fedpapers.data.devices import Devices
 from fedpapers.errors import InputError
-from fedpapers.files import canonical_json, replacing, sha256, write_json
+from fedpapers.files import canonical_json, parse_json, replacing, sha256, write_json
 from fedpapers.randomness import Purpose, generator
 from fedpapers.relay.compression import DENSE_BITS, csr_bits, mean_sample_bits, sparsify
 from fedpapers.relay.layouts import LABELS
@@ -78,13 +77,15 @@ def read_seeds(path: Path) -> tuple[Images, Labels]:
         InputError: The file is missing, damaged, or not the one that `about.json` speaks of.
     """
     try:
-        about = json.loads((path.parent / "about.json").read_text(encoding="utf-8"))
+        about = parse_json((path.parent / "about.json").read_text(encoding="utf-8"))
         if about["sha256"] != sha256(path):
             raise InputError(f"{path}: not the file that was written; delete it to make it again")
         with safe_open(path, framework="np") as file:
-            head = json.loads((file.metadata() or {}).get("fedpapers", "{}"))
+            head = parse_json((file.metadata() or {}).get("fedpapers", "{}"))
             if head.get("format") != FORMAT:
                 raise InputError(f"{path}: format {head.get('format')!r}; expected {FORMAT}; delete it")
             return file.get_tensor("images"), file.get_tensor("labels")
-    except (SafetensorError, OSError, KeyError, json.JSONDecodeError, TypeError, AttributeError) as error:
+    except InputError:
+        raise
+    except (SafetensorError, OSError, KeyError, ValueError, TypeError, AttributeError) as error:
         raise InputError(f"{path}: missing or damaged ({error}); delete it to make it again") from None

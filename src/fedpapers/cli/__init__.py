@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from fedpapers.cli import augment, bench, config, data, privacy, relay, runs
-from fedpapers.errors import InputError
+from fedpapers.errors import InputError, printable
 from fedpapers.version import package_version
 
 app = typer.Typer(
@@ -65,5 +65,5 @@ def _one_line(error: Exception) -> str | None:
 
 
 def _complain(message: str, status: int) -> int:
-    typer.echo(f"error: {' '.join(message.split())}", err=True)
+    typer.echo(f"error: {' '.join(printable(message).split())}", err=True)
     return status

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from fedpapers.errors import InputError
+from fedpapers.errors import InputError, printable
 
 Described = TypeVar("Described")
 
@@ -39,4 +39,4 @@ def described(read: Callable[[str], Described], text: str, option: str) -> Descr
 
 def answer(value: Any, text: str, as_json: bool) -> None:
     """Print a text, or a value as JSON."""
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) if as_json else text)
+    typer.echo(printable(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) if as_json else text))

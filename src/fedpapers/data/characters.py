@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedpapers.errors import InputError
+from fedpapers.errors import InputError, printable
 
 CLASSES = tuple("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 SIDE = 28
@@ -56,7 +56,7 @@ class Problems:
     def __call__(self, message: str) -> None:
         """Note a problem."""
         if len(self.found) < self.most:
-            self.found.append(message)
+            self.found.append(printable(message))
         else:
             self.more += 1
 

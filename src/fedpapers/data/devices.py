@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from fedpapers.errors import InputError
-from fedpapers.files import canonical_json, replacing, write_json
+from fedpapers.files import canonical_json, parse_json, replacing, write_json
 from fedpapers.randomness import Purpose, generator
 
 FORMAT = 1
@@ -106,7 +105,7 @@ def read_devices(path: Path, samples: int) -> Devices:
     """
     try:
         with safe_open(path, framework="np") as file:
-            head: dict[str, Any] = json.loads((file.metadata() or {}).get("fedpapers", "{}"))
+            head: dict[str, Any] = parse_json((file.metadata() or {}).get("fedpapers", "{}"))
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
         stated = head.pop("sha256", None)
         whole = stated == _checksum(head, arrays)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import ijson
 import numpy as np
@@ -33,6 +33,31 @@ from fedpapers.data.characters import (
 from fedpapers.data.format import one_line
 
 _BUFFER = 1 << 20
+_MOST_LEVELS = 1000  # of brackets; the parser's memory grows with their square
+
+
+class _Shallow:
+    """A file whose open brackets are counted while it is read. Those in names count too."""
+
+    _OTHERS = bytes(set(range(256)) - set(b"[]{}"))
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._open = file, 0
+
+    def read(self, size: int = -1) -> bytes:
+        """Some bytes.
+
+        Raises:
+            ijson.JSONError: More brackets are open than LEAF's files have by far.
+        """
+        content = self._file.read(size)
+        brackets = np.frombuffer(content.translate(None, self._OTHERS), dtype=np.uint8)
+        levels = self._open + np.cumsum(np.where((brackets == ord("[")) | (brackets == ord("{")), 1, -1))
+        if len(levels):
+            self._open = int(levels[-1])
+            if levels.max() > _MOST_LEVELS:
+                raise ijson.JSONError("nested too deep")
+        return content
 
 
 def find_json(path: Path) -> list[Path]:
@@ -61,6 +86,8 @@ def read_json(files: list[Path], report: Report) -> Iterator[Samples]:
 
 def _json_problem(path: Path, error: Exception) -> str:
     text = one_line(error)
+    if "nested" in text:
+        return "nested too deep; expected lists and objects of a few levels, as LEAF writes them"
     if "premature EOF" in text or _is_cut(path):
         return "truncated: the JSON ends too early; expected a whole file; fetch or make it again"
     if "NaN" in text or "Infinity" in text:
@@ -82,7 +109,7 @@ def _read_file(path: Path, seen: Seen, report: Report) -> Iterator[Samples]:
         return
     left = dict.fromkeys(counts)
     with path.open("rb") as file:
-        for user, data in ijson.kvitems(file, "user_data", use_float=True, buf_size=_BUFFER):
+        for user, data in ijson.kvitems(_Shallow(file), "user_data", use_float=True, buf_size=_BUFFER):
             left.pop(user, None)
             where = f"{path}: user {shown(user)}"
             # LEAF's split leaves users with a single sample in user_data, emptied, and takes them out of users.
@@ -129,7 +156,7 @@ def _counts(path: Path, report: Report) -> dict[str, Any] | None:
 def _value(path: Path, key: str) -> Any:
     # LEAF writes user_data last, so this stops before the bulk of the file.
     with path.open("rb") as file:
-        return next(iter(ijson.items(file, key, use_float=True, buf_size=_BUFFER)), None)
+        return next(iter(ijson.items(_Shallow(file), key, use_float=True, buf_size=_BUFFER)), None)
 
 
 def _check_count(counts: dict[str, Any], user: str, found: int, where: str, report: Report) -> None:

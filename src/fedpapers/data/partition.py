@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import json
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from safetensors.numpy import save
 
 from fedpapers.data.draws import Indices, Samples, joined
 from fedpapers.errors import InputError
-from fedpapers.files import canonical_json, replacing
+from fedpapers.files import canonical_json, parse_json, replacing
 
 FORMAT = 1
 
@@ -121,7 +120,7 @@ def _read_file(path: Path) -> tuple[dict[str, Any], dict[str, Indices]]:
     names = {"train", "train_offsets", "test", "test_offsets"}
     try:
         with safe_open(path, framework="np") as file:
-            head = json.loads((file.metadata() or {}).get("fedpapers", "null"))
+            head = parse_json((file.metadata() or {}).get("fedpapers", "null"))
             arrays = {name: file.get_tensor(name) for name in sorted(file.keys())}
     except (OSError, ValueError, TypeError, RecursionError, SafetensorError) as error:
         raise InputError(f"{path}: corrupt: {' '.join(str(error).split())}; expected a partition; {_AGAIN}") from None

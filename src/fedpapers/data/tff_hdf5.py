@@ -27,8 +27,11 @@ from fedpapers.data.characters import (
     to_bytes,
 )
 from fedpapers.data.format import one_line
+from fedpapers.errors import InputError
 
 _SUFFIXES = (".h5", ".hdf5")
+_MOST_SAMPLES = 100_000  # of a writer; a header may claim any number
+_LIBRARY = (OSError, RuntimeError, ValueError, KeyError, TypeError, AttributeError)  # what h5py raises on damage
 
 
 def find_hdf5(path: Path) -> list[Path]:
@@ -47,11 +50,16 @@ def read_hdf5(files: list[Path], report: Report) -> Iterator[Samples]:
             report(f"{path}: not an HDF5 file: {one_line(error)[:160]}; expected one as TensorFlow Federated has it")
             continue
         with file:
-            yield from _read_file(path, file, seen, report)
+            try:
+                yield from _read_file(path, file, seen, report)
+            except InputError:
+                raise
+            except _LIBRARY as error:
+                report(f"{path}: damaged: {one_line(error)[:160]}; fetch the file again")
 
 
 def _read_file(path: Path, file: h5py.File, seen: Seen, report: Report) -> Iterator[Samples]:
-    examples = file.get("examples")
+    examples = _own(file, "examples")
     if not isinstance(examples, h5py.Group):
         report(f"{path}: no group 'examples'; expected examples/<writer>/pixels and label")
         return
@@ -65,8 +73,10 @@ def _read_file(path: Path, file: h5py.File, seen: Seen, report: Report) -> Itera
             report(f"{where}: already in {before}; expected each writer once")
         else:
             try:
-                samples = _samples(writer, examples.get(writer), where, report)
-            except (OSError, RuntimeError) as error:
+                samples = _samples(writer, _own(examples, writer), where, report)
+            except InputError:
+                raise
+            except _LIBRARY as error:
                 report(f"{where}: cannot be read: {one_line(error)[:160]}; fetch the file again")
                 continue
             if samples is not None:
@@ -74,7 +84,7 @@ def _read_file(path: Path, file: h5py.File, seen: Seen, report: Report) -> Itera
 
 
 def _samples(writer: str, group: Any, where: str, report: Report) -> Samples | None:
-    pixels, label = (group.get("pixels"), group.get("label")) if isinstance(group, h5py.Group) else (None, None)
+    pixels, label = (_own(group, "pixels"), _own(group, "label")) if isinstance(group, h5py.Group) else (None, None)
     # Shapes and types are checked before anything is read: a header may claim any size.
     problem = _form_problem(pixels, label)
     values, labels = (np.empty((0, SIDE, SIDE)), np.empty(0, np.int64)) if problem else _arrays(pixels, label)
@@ -83,6 +93,14 @@ def _samples(writer: str, group: Any, where: str, report: Report) -> Samples | N
         report(f"{where}: {problem}")
         return None
     return Samples(writer, to_bytes(values), labels)
+
+
+def _own(group: Any, name: str) -> Any:
+    """A part of a group; None where it is not there, or stands in another file, which a link may name at any place."""
+    if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+        return None
+    part = group.get(name)
+    return None if isinstance(part, h5py.Dataset) and (part.external or part.is_virtual) else part
 
 
 def _arrays(pixels: Any, label: Any) -> tuple[NDArray[np.floating[Any]], NDArray[np.int64]]:
@@ -101,4 +119,6 @@ def _form_problem(pixels: Any, label: Any) -> str | None:
         return f"label of type {label.dtype} and shape {label.shape}; expected integers (n,)"
     if len(pixels) != len(label):
         return f"pixels has {len(pixels)} images, label has {len(label)}; expected as many"
+    if len(label) > _MOST_SAMPLES:
+        return f"pixels has {len(label):,} images; expected at most {_MOST_SAMPLES:,}"
     return None

@@ -8,11 +8,12 @@ from typing import Annotated, TypeVar
 from pydantic import AfterValidator, Field, model_validator
 
 from fedpapers.experiment.augmentation_spec import ClassifierSpec, ClassifierTraining, GanSpec
-from fedpapers.experiment.spec import Count, Described, NotBool, Positive, Seed, distinct
+from fedpapers.experiment.spec import Count, Described, MnistData, NotBool, Positive, Seed, distinct
 from fedpapers.relay.layouts import MOST_DEVICES
 from fedpapers.relay.seeds import TARGET_SAMPLES
 
 _MOST_SEGMENTS = 200
+_MOST_CELLS = 5_000  # each draws a layout
 
 Value = TypeVar("Value")
 Axis = Annotated[list[Value], Field(min_length=1), AfterValidator(distinct)]
@@ -50,7 +51,7 @@ class GanTraining(Described):
     batch_size: Annotated[int, Field(ge=2, strict=True)] = Field(32, description="Images of a step.")
     learning_rate: Positive = Field(2e-4, description="Of Adam, for generator and discriminator.")
     oversample: int = Field(
-        20, ge=0, strict=True, description="Copies of each seed under small random affine maps; 0 for none."
+        20, ge=0, le=1000, strict=True, description="Copies of each seed under small random affine maps; 0 for none."
     )
     segment_steps: Count = Field(
         description="Steps between two states that are kept, from which training resumes; changes no result."
@@ -100,11 +101,30 @@ class Learning(Described):
             raise ValueError(f"samples_per_label is {self.samples_per_label}; expected at least {TARGET_SAMPLES}")
         if max(self.devices) > MOST_DEVICES:
             raise ValueError(f"devices: {max(self.devices):,}; expected at most {MOST_DEVICES:,}")
+        compared = len(self.compression) - 1
+        if (cells := 2 * len(self.seed) * (len(self.devices) * len(self.hops) + compared)) > _MOST_CELLS:
+            raise ValueError(f"its lists make {cells:,} cells; expected at most {_MOST_CELLS:,}; shorten one")
         for name in ("devices", "hops"):
             value, known = getattr(self.compared, name), getattr(self, name)
             if value not in known:
                 raise ValueError(f"compared.{name} is {value}; expected one of the study's {name}, {known}")
         return self
+
+    def check_supply(self, data: MnistData) -> None:
+        """Refuse more samples of a label than the data are known to have.
+
+        Raises:
+            ValueError: There are too few, or no test part where there should be one.
+        """
+        if self.test_samples is None and data.source == "embedded":
+            raise ValueError("test_samples is missing; source embedded has no test part of its own")
+        there = data.of_rarest_label(test_part=self.test_samples is not None)
+        needed = (self.test_samples or 0) + self.judge_samples + self.samples_per_label
+        if there is not None and needed > there:
+            raise ValueError(
+                f"samples_per_label, test_samples and judge_samples are {needed:,} together; expected at most"
+                f" {there:,}, the samples of the rarest label of source {data.source}"
+            )
 
     def taus(self) -> dict[str, float | None]:
         """Name -> slots of each deadline."""

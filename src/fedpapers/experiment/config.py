@@ -32,6 +32,7 @@ from fedpapers.experiment.spec import (
     Described,
     Fraction,
     Hyperparameters,
+    MnistData,
     Name,
     NotBool,
     PartitionSpec,
@@ -345,6 +346,13 @@ class Config(Described):
                 raise ValueError(f"papers.multfaug.{part}.dataset: {study.dataset!r} is not one of datasets; {hint}")
             if study and (kind := self.datasets[study.dataset].kind) != "mnist":
                 raise ValueError(f"papers.multfaug.{part}.dataset: {study.dataset!r} is of kind {kind}; expected mnist")
+        if paper and paper.learning:
+            data = self.datasets[paper.learning.dataset]
+            assert isinstance(data, MnistData)
+            try:
+                paper.learning.check_supply(data)
+            except ValueError as error:
+                raise ValueError(f"papers.multfaug.learning: {error}") from None
         return self
 
 

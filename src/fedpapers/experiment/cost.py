@@ -20,7 +20,6 @@ import numpy as np
 
 from fedpapers.data.format import write_dataset
 from fedpapers.data.partition import Partition
-from fedpapers.errors import InputError
 from fedpapers.experiment.grid import PlannedRun
 from fedpapers.experiment.plan import Plan
 from fedpapers.experiment.spec import Run
@@ -32,6 +31,8 @@ _DIGITS = ((28, 28), 10)
 _SAMPLES = 60  # of a client, where nothing says how many
 _ALONE = 4  # clients of Local that are timed
 _RELEASES = 6  # that are timed
+_MOST_STEPS = 50  # of a client between two releases, and epochs of an evaluation; the time of more is in proportion
+_MOST_PIXELS = 2**28  # of all images that are made up for a timing
 _IRRELEVANT = {"seed", "learning_rate", "clipping_norm", "evaluate_every"}
 
 
@@ -76,9 +77,6 @@ def cost_report(
     Returns:
         `tables`: runs and core-hours of each paper's tables; runs that two tables share count in both, and once in
         `all runs`. `kinds`: rounds and evaluations per second of each kind of run, and what its runs cost together.
-
-    Raises:
-        InputError: It cannot be known before the data are prepared how many clients there are.
     """
     timings: dict[str, Timing] = {}
     tables, kinds = [], []
@@ -120,30 +118,42 @@ def timing(run: Run, clients: Clients) -> Timing:
     Without a structure the cohort has its expected size, rounded, in every round; Local is timed on a few of its
     clients, and evaluation on those that were made.
     """
-    number, every = clients.number, _RELEASES * run.release_every
-    changes: dict[str, Any] = {"evaluate_every": every}
+    number = clients.number
+    local_steps = min(run.local_steps, _MOST_STEPS)
+    interval = run.interval and min(run.interval, max(1, _MOST_STEPS // local_steps))
+    epochs = run.personalise_epochs and min(run.personalise_epochs, _MOST_STEPS)
+    changes: dict[str, Any] = {"local_steps": local_steps, "interval": interval, "personalise_epochs": epochs}
     if run.structure is None:
         rate = run.sampling_rate or 1.0
         cohort = max(1, round(getattr(run, "cohort_size", None) or rate * clients.number))
         number = min(clients.number, cohort if run.description.samples else _ALONE)
         changes |= {"sampling_rate": 1.0, "cohort_size": None}
+    samples = min(clients.samples, max(2, _MOST_PIXELS // (number * math.prod(_shape(run)[0]))))
     copy = run.model_copy(update={key: value for key, value in changes.items() if key in type(run).model_fields})
     ends: list[float] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        dataset, partition = _made_up(copy, Clients(number, clients.samples), folder)
+        every = _RELEASES * copy.release_every
+        copy = copy.model_copy(update={"evaluate_every": every})
+        dataset, partition = _made_up(copy, Clients(number, samples), folder)
         segment = Segment(copy, folder / "run", 0, every, dataset, partition, threads=1, device="cpu")
         train_segment(segment, lambda *_: ends.append(time.process_time()))
     *plain, evaluated = np.diff(ends)  # the first release has the start in it, the last one the evaluation
     release = float(np.median(plain))
     alone = clients.number / number if not run.description.samples else 1.0
-    evaluation = max(0.0, float(evaluated) - release) * clients.number / number
-    return Timing(release / run.release_every * alone, evaluation)
+    evaluation = max(0.0, float(evaluated) - release) * clients.number / number * clients.samples / samples
+    evaluation *= (run.personalise_epochs or 1) / (epochs or 1)
+    return Timing(release / copy.release_every * alone * run.local_steps / local_steps, evaluation)
+
+
+def _shape(run: Run) -> tuple[tuple[int, ...], int]:
+    """The shape of an image, and how many classes there are."""
+    return _SHAPES.get(run.dataset.kind, _DIGITS)
 
 
 def _made_up(run: Run, clients: Clients, folder: Path) -> tuple[Path, Path]:
     """Noise of the right shape, in the form in which training reads data: folder of the data set, partition's file."""
-    shape, classes = _SHAPES.get(_real(run.dataset_name) or "", _DIGITS)
+    shape, classes = _shape(run)
     draw = generator(0, Purpose.DATA)
     each = max(2, clients.samples)
     images = draw.integers(0, 256, size=(clients.number * each, *shape), dtype=np.uint8)
@@ -173,20 +183,10 @@ def _clients(plan: Plan, planned: PlannedRun) -> Clients:
     workers = len(run.structure.build().workers) if run.structure else getattr(run.partition, "clients", None)
     if workers:
         return Clients(workers, getattr(run.partition, "samples_per_worker", _SAMPLES))
-    key = _real(run.dataset_name)
-    generated = getattr(run.dataset, "writers", None) or getattr(run.dataset, "identities", None)
-    if key and generated:
-        return Clients(generated, round(_REAL[key].samples * getattr(run.dataset, "scale", 1)))
-    if key is None:
-        raise InputError(
-            f"cost: the clients of {run.dataset_name} are not counted yet; expected its partition;"
-            f" make it with `snakemake {histogram}`"
-        )
-    return _REAL[key]
-
-
-def _real(dataset: str) -> str | None:
-    return next((key for key in _REAL if key in dataset.lower()), None)
+    real = _REAL[run.dataset.kind]  # by writer, which MNIST does not know
+    if run.dataset.most_clients:
+        return Clients(run.dataset.most_clients, round(real.samples * getattr(run.dataset, "scale", 1)))
+    return real
 
 
 def _kind(run: Run, clients: Clients) -> str:
@@ -207,7 +207,7 @@ def _tables(
 
 
 def _is_compared(run: Run, compared: Mapping[str, float]) -> bool:
-    sigma = compared.get(_real(run.dataset_name) or "")
+    sigma = compared.get(run.dataset.kind)
     return run.noise_multiplier is None or sigma in (None, run.noise_multiplier)
 
 

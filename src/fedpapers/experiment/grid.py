@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +12,9 @@ from pydantic import ValidationError
 
 from fedpapers.errors import InputError, nearest
 from fedpapers.experiment.config import Config, Paper, RunGrid, RunParameters
-from fedpapers.experiment.spec import Run, applicable, slug
+from fedpapers.experiment.spec import PartitionSpec, Run, applicable, slug
 
+_MOST_RUNS = 10_000  # of a paper: planned in seconds, and few enough that eight digits of a hash tell them apart
 _EITHER = {"sampling_rate": "cohort_size", "cohort_size": "sampling_rate"}  # two ways to say the same
 
 
@@ -64,15 +66,30 @@ def run_table(config: Config, paper_name: str) -> list[PlannedRun]:
     table: dict[str, PlannedRun] = {}
     for name, grid in paper.runs.items():
         where = _Place(f"{config.source}: papers.{paper_name}", name, grid.axes().keys())
+        _check_number(paper, grid, len(table), where)
         for planned in _expand(config, paper, grid, where):
             if planned.run.hash in table:
                 other = table[planned.run.hash].grid
+                if table[planned.run.hash].run != planned.run:
+                    raise InputError(f"{where}: {planned.id} has by chance the hash of another run; change a value")
                 raise InputError(
                     f"{where}: the run {planned.id} stands twice in the table"
                     f" ({'a value is repeated' if other == name else f'also in runs.{other}'}); expected each run once"
                 )
             table[planned.run.hash] = planned
     return list(table.values())
+
+
+def _check_number(paper: Paper, grid: RunGrid, before: int, where: _Place) -> None:
+    """Refuse grids of more runs than anybody trains, before they are made."""
+    axes = paper.common.axes() | grid.axes()
+    runs = before + sum(
+        math.prod(len(values) for key, values in axes.items() if key != "algorithm" and applicable(name).get(key, True))
+        for name in axes.get("algorithm", [])
+        if name is not None
+    )
+    if runs > _MOST_RUNS:
+        raise InputError(f"{where}: with its {runs:,} runs; expected at most {_MOST_RUNS:,} of a paper; shorten a list")
 
 
 def _expand(config: Config, paper: Paper, grid: RunGrid, where: _Place) -> Iterator[PlannedRun]:
@@ -142,6 +159,8 @@ def _resolve(config: Config, parameters: RunParameters, where: _Place) -> Run:
             f" ({run.interval}): {run.algorithm} has a model to evaluate at the end of each interval only"
         )
     _check_clients(run, where)
+    _check_data(run, where)
+    _check_private_layers(run, where)
     return run
 
 
@@ -159,6 +178,54 @@ def _check_clients(run: Run, where: _Place) -> None:
         raise InputError(f"{where}: both the partition and the structure say how many clients; expected one of them")
     elif scheme == "writer":
         raise InputError(f"{where}: structure does not go with the partition scheme writer; expected none")
+
+
+def _check_data(run: Run, where: _Place) -> None:
+    """What can be known of the data before they are prepared must fit the run."""
+    data, partition, name = run.dataset, run.partition, run.dataset_name
+    if data.faces != run.model.startswith("celeba"):
+        shape, fitting = ("84 × 84 × 3", "celeba-cnn or celeba-cnn-small") if data.faces else ("28 × 28", "another")
+        raise InputError(
+            f"{where.of('model')} is {run.model!r}, but the images of {name} are {shape}; expected {fitting}"
+        )
+    if partition.scheme == "writer" and not data.writers_known:
+        raise InputError(
+            f"{where.of('partition')} is by writer, but {name} does not say who wrote what; expected another scheme"
+        )
+    if partition.scheme == "groups" and partition.classes_per_group > data.classes:
+        raise InputError(
+            f"{where.of('partition')} has classes_per_group {partition.classes_per_group};"
+            f" expected at most {data.classes}, the classes of {name}"
+        )
+    by_writer = data.most_clients if partition.scheme == "writer" else None
+    clients = len(run.structure.build().workers) if run.structure else getattr(partition, "clients", by_writer)
+    if clients and run.cohort_size is not None and run.cohort_size > clients:
+        raise InputError(f"{where.of('cohort_size')} is {run.cohort_size:g}; expected at most the {clients:,} clients")
+    samples, needed = getattr(data, "samples", None), (clients or 0) * _least_samples(partition)
+    if samples is not None and needed > samples:
+        raise InputError(
+            f"{where.of('partition')} needs {needed:,} samples for {clients:,} clients;"
+            f" expected at most the {samples:,} of {name}"
+        )
+
+
+def _least_samples(partition: PartitionSpec) -> int:
+    """The fewest samples that each client has."""
+    if partition.scheme == "groups":
+        return partition.samples_per_worker
+    return max(2, partition.shards_per_client) if partition.scheme == "shards" else partition.minimum
+
+
+def _check_private_layers(run: Run, where: _Place) -> None:
+    """Private layers other than the last must be layers of the model, and leave something to share."""
+    if run.private_layers in (None, "last"):
+        return
+    from fedpapers.models import Layout, build  # PyTorch takes two seconds
+
+    try:
+        Layout.of(build(run.model, run.dataset.classes), run.private_names)
+    except InputError as error:
+        raise InputError(f"{where.of('private_layers')} is {run.private_layers!r}: {error}") from None
 
 
 def _named(known: dict[str, Any], kind: str, name: str, where: _Place) -> Any:

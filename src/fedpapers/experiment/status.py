@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import Any
 
 from fedpapers.experiment.plan import RESULTS, Plan
 from fedpapers.experiment.progress import News
+from fedpapers.files import parse_json
 
 _SILENCE = 120.0  # seconds without news after which a job counts as stopped
 
@@ -74,7 +74,7 @@ def _last_kept(folder: Path) -> int:
 
 def _is_record(file: Path) -> bool:
     try:
-        return "seal" in json.loads(file.read_bytes())
+        return "seal" in parse_json(file.read_bytes())
     except (OSError, ValueError, TypeError):
         return False
 

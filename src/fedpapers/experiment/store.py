@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from safetensors.torch import save_file
 
 from fedpapers.errors import InputError
 from fedpapers.federated.rounds import State
-from fedpapers.files import canonical_json, replacing, sha256, write_json
+from fedpapers.files import canonical_json, parse_json, replacing, sha256, write_json
 from fedpapers.memory import room
 from fedpapers.models import Layout
 
@@ -51,7 +50,7 @@ def read_state(path: Path, layout: Layout, groups: int, clients: int, device: to
     """
     try:
         with safe_open(path, framework="pt") as file:
-            about = json.loads((file.metadata() or {}).get("fedpapers", "{}"))
+            about = parse_json((file.metadata() or {}).get("fedpapers", "{}"))
             found = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; expected the state of an earlier segment") from None
@@ -97,7 +96,7 @@ def read_record(state: Path) -> dict[str, Any]:
     """
     path = state.with_suffix(".json")
     try:
-        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        record: dict[str, Any] = parse_json(path.read_text(encoding="utf-8"))
         version, checksums = record["format"], {file: record["sha256"][file.name] for file in _recorded(state)}
         sealed = record.pop("seal") == _seal(record)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):

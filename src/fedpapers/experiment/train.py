@@ -82,6 +82,7 @@ def train_segment(segment: Segment, on_round: OnRound) -> None:
     device = torch_device(segment.device)
     federation = federate(segment.run, segment.dataset, segment.partition, device)
     state, ledger = _start(segment, federation)
+    write_json(segment.folder / "run.json", segment.run.model_dump(mode="json", exclude_none=True))
     spending = spending_groups(federation.groups.members, segment.run.mixing)
     epochs = segment.run.personalise_epochs or 0
     evaluated: list[tuple[Any, ...]] = []
@@ -122,13 +123,12 @@ def federate(run: Run, dataset_folder: Path, partition_file: Path, device: torch
     if structure.workers != partition.clients:
         raise InputError(f"{partition_file}: its clients are not the workers of the run's structure; make it again")
     model = build(run.model, len(dataset.about["classes"]), run.features)
-    private = run.private_layers.replace(" ", "").split(",") if run.private_layers else []
     grouping = run.grouping or run.description.groupings[0]
     return Federation(
         seed=run.seed,
         groups=training_groups(grouping, structure),
         clients=Clients(dataset.images, dataset.labels, partition.train, partition.test, device),
-        learner=Learner(model, Layout.of(model, private), run.learning_rate),
+        learner=Learner(model, Layout.of(model, run.private_names), run.learning_rate),
         mechanism=_mechanism(run, len(partition.clients)),
         local_steps=run.local_steps,
         batch_size=run.batch_size,
@@ -164,7 +164,6 @@ def _check_rounds(segment: Segment) -> None:
 
 
 def _start(segment: Segment, federation: Federation) -> tuple[State, Ledger]:
-    write_json(segment.folder / "run.json", segment.run.model_dump(mode="json", exclude_none=True))
     if segment.first == 0:
         return federation.initial_state(), Ledger()
     path = store.state_path(segment.folder, segment.first)

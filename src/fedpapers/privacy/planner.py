@@ -192,6 +192,8 @@ def format_plan(report: dict[str, Any]) -> str:
         "",
         _closest(report),
     ]
+    if any(group["noise_multiplier"] == SMALLEST and not group["set"] for group in report["noise"].values()):
+        lines.append(f"σ = {SMALLEST:g} is the smallest noise that is tried: less than it may do.")
     if any(group["noise_multiplier"] == 0 for group in report["noise"].values()):
         lines.append("σ = 0: no target needs noise there; what has no target may leak without limit.")
     return "\n".join(lines)

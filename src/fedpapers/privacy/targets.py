@@ -8,6 +8,7 @@ pairs:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from fedpapers.groups import Groups
 from fedpapers.privacy.quadrature import Array
 
 _KEYS = ("default", "pairs")
+_MOST_PAIRS = 4_000_000  # minutes
 _LARGEST = 1e300  # YAML's whole numbers have no end, floats have
 _FORM = "expected 'default: ε' or 'pairs: {from: {to: ε}}'"
 
@@ -31,8 +33,9 @@ def targets_by_group(structure: Groups, in_group: float | None, out_of_group: fl
         ε by source (row) and observer (column), shape [N, N]; inf where there is no target.
 
     Raises:
-        InputError: A target is not a number of at least 0.
+        InputError: A target is not a number of at least 0, or there are too many pairs.
     """
+    _check_pairs(structure)
     together = structure.membership.T.astype(int) @ structure.membership > 0
     inside, outside = _value("in-group", in_group), _value("out-of-group", out_of_group)
     return _without_diagonal(np.where(together, inside, outside))
@@ -48,6 +51,7 @@ def read_targets(path: Path, structure: Groups) -> Array:
     if not isinstance(content, dict) or not content:
         raise InputError(f"{path}: {_FORM}")
     _check_names(f"{path}", "key", content, _KEYS)
+    _check_pairs(structure)
     table = np.full((len(structure.workers),) * 2, _value(f"{path}: default", content.get("default")))
     place = {worker: n for n, worker in enumerate(structure.workers)}
     for source, row in _mapping(f"{path}: pairs", content.get("pairs", {})).items():
@@ -59,6 +63,13 @@ def read_targets(path: Path, structure: Groups) -> Array:
                 raise InputError(f"{where}.{observer}: a worker's data are no secret to itself; expected two workers")
             table[place[source], place[observer]] = _value(f"{where}.{observer}", epsilon)
     return _without_diagonal(table)
+
+
+def _check_pairs(structure: Groups) -> None:
+    workers = len(structure.workers)
+    if workers**2 > _MOST_PAIRS:
+        most = math.isqrt(_MOST_PAIRS)
+        raise InputError(f"plan: {workers:,} workers; expected at most {most:,}; let one stand for each kind of worker")
 
 
 def _value(where: str, epsilon: Any) -> float:

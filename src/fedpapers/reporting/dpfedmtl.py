@@ -96,19 +96,19 @@ class Shown:
 
     def published(self, algorithm: str, sigma: float | None) -> str:
         """The published accuracy, for a cell."""
-        found = published.accuracy(self.dataset, algorithm, sigma)
+        found = published.accuracy(self.name, algorithm, sigma)
         return NOT_AVAILABLE if found is None else self._apart(f"{found.accuracy:.2f}")
 
     def published_drop(self, algorithm: str, sigma: float | None) -> str:
         """The published loss of accuracy, for a cell."""
-        found = published.accuracy(self.dataset, algorithm, sigma)
+        found = published.accuracy(self.name, algorithm, sigma)
         if found is None or found.drop is None:
             return NOT_AVAILABLE
         return self._apart(f"{found.drop:.2f} from {found.accuracy + found.drop:.2f} %")
 
     def _apart(self, value: str) -> str:
         """A published value, marked where our data are other data."""
-        real = published.REAL[published.of_paper(self.dataset) or ""]
+        real = published.REAL[published.of_paper(self.name) or ""]
         return f"{value} ({real}; ours is generated)" if self.generated else value
 
 
@@ -141,7 +141,7 @@ class Results:
     def headline(self, dataset: str) -> float | None:
         """The σ at which methods are compared: the paper's, else the smallest that was run; None without any."""
         sigmas = self.sigmas(dataset)
-        return published.HEADLINE.get(published.of_paper(dataset) or "", sigmas[0] if sigmas else None)
+        return published.HEADLINE.get(published.of_paper(self.shown(dataset).name) or "", sigmas[0] if sigmas else None)
 
     def of(self, dataset: str, algorithm: str, sigma: float | None = None) -> pd.DataFrame:
         """The runs of a setting; empty if there are none. Methods without noise have no σ."""

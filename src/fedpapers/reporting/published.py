@@ -63,12 +63,16 @@ LEAF = (
 """LEAF (arXiv 1812.01097), table of its data sets: what DPFedMTL draws its clients from."""
 
 
-def of_paper(dataset: str) -> str | None:
-    """The key of the paper's data set that a configured name stands for; None if it is none of them."""
-    return next((key for key in REAL if key in dataset.lower()), None)
+def of_paper(data: str) -> str | None:
+    """The key of the paper's data set that data are, or are like, by what they are called; None if none of them.
+
+    Args:
+        data: What a prepared data set calls itself: `FEMNIST`, `CelebA-like (generated)`.
+    """
+    return next((key for key, name in REAL.items() if data in (name, f"{name}-like (generated)")), None)
 
 
-def accuracy(dataset: str, algorithm: str, sigma: float | None) -> Published | None:
-    """The published accuracy of a method on the real data that a configured name stands for; None if unknown."""
-    key = of_paper(dataset)
+def accuracy(data: str, algorithm: str, sigma: float | None) -> Published | None:
+    """The published accuracy of a method on the real data that data are, or are like; None if unknown."""
+    key = of_paper(data)
     return ACCURACIES.get((key, algorithm, sigma)) if key and sigma is not None else None
