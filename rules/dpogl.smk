@@ -16,7 +16,7 @@ rule dpogl:
         multiext("results/dpogl/figures/accuracy_by_leakage", ".png", ".pdf"),
         multiext("results/dpogl/figures/role_of_interval", ".png", ".pdf"),
         multiext("results/dpogl/tables/verdicts", ".csv", ".md", ".tex", ".html"),
-        plan.if_studied(rules.leakage.input),
+        plan.leakage.if_studied(rules.leakage.input),
 
 
 rule tabulate_accuracy:
@@ -253,7 +253,7 @@ rule plot_role_of_interval:
 
 rule tabulate_verdicts:
     input:
-        unpack(plan.verdict_input),
+        unpack(plan.leakage.verdict_input),
     output:
         csv="results/dpogl/tables/verdicts.csv",
         tex="results/dpogl/tables/verdicts.tex",
@@ -273,7 +273,7 @@ rule tabulate_verdicts:
         mem_mb=1000,
         runtime=10,
     params:
-        interval=plan.leakage_interval,
+        interval=plan.leakage.interval,
         scale=plan.config.scale,
         code=fingerprint("scripts/tabulate_verdicts.py"),
     message:

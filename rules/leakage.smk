@@ -15,7 +15,9 @@ rule leakage:
         multiext("results/dpogl/figures/leakage_over_time", ".png", ".pdf"),
         multiext("results/dpogl/figures/leakage_over_distance", ".png", ".pdf"),
         multiext("results/dpogl/figures/leakage_of_pairs", ".png", ".pdf"),
-        plan.if_audited(multiext("results/dpogl/figures/leakage_audit", ".png", ".pdf")),
+        plan.leakage.if_audited(
+            multiext("results/dpogl/figures/leakage_audit", ".png", ".pdf")
+        ),
 
 
 rule study_leakage:
@@ -33,7 +35,7 @@ rule study_leakage:
         mem_mb=1000,
         runtime=30,
     params:
-        study=plan.leakage_study,
+        study=plan.leakage.study,
         code=fingerprint("scripts/study_leakage.py"),
     message:
         "Bounding who leaks how much to whom"
@@ -55,7 +57,7 @@ rule audit_leakage:
         mem_mb=2000,
         runtime=30,
     params:
-        audit=plan.leakage_audit,
+        audit=plan.leakage.audit,
         code=fingerprint("scripts/audit_leakage.py"),
     message:
         "Auditing what workers leak, from below"
@@ -83,7 +85,7 @@ rule tabulate_structures:
         mem_mb=1000,
         runtime=10,
     params:
-        structures=plan.studied_structures,
+        structures=plan.leakage.structures,
         code=fingerprint("scripts/tabulate_structures.py"),
     message:
         "Tabulating the group structures"
@@ -109,7 +111,7 @@ rule plot_structures:
         mem_mb=1000,
         runtime=10,
     params:
-        structures=plan.studied_structures,
+        structures=plan.leakage.structures,
         code=fingerprint("scripts/plot_structures.py"),
     message:
         "Drawing the group structures"
@@ -137,7 +139,7 @@ rule plot_leakage_over_time:
         mem_mb=1000,
         runtime=10,
     params:
-        study=plan.leakage_shown,
+        study=plan.leakage.shown,
         code=fingerprint("scripts/plot_leakage_over_time.py"),
     message:
         "Drawing leakage over time"
@@ -165,7 +167,7 @@ rule plot_leakage_over_distance:
         mem_mb=1000,
         runtime=10,
     params:
-        study=plan.leakage_shown,
+        study=plan.leakage.shown,
         code=fingerprint("scripts/plot_leakage_over_distance.py"),
     message:
         "Drawing leakage over distance"
@@ -193,7 +195,7 @@ rule plot_leakage_of_pairs:
         mem_mb=1000,
         runtime=10,
     params:
-        study=plan.leakage_shown,
+        study=plan.leakage.shown,
         code=fingerprint("scripts/plot_leakage_of_pairs.py"),
     message:
         "Drawing leakage from each worker to each other"
@@ -221,7 +223,7 @@ rule plot_leakage_audit:
         mem_mb=1000,
         runtime=10,
     params:
-        audit=plan.leakage_audit,
+        audit=plan.leakage.audit,
         code=fingerprint("scripts/plot_leakage_audit.py"),
     message:
         "Drawing the audit under the bounds"

@@ -29,7 +29,7 @@ rule augmentation:
 
 rule multfaug:
     input:
-        plan.if_laid_out(rules.relay.input),
+        plan.relay.if_laid_out(rules.relay.input),
         plan.augmentation.if_learnt(rules.augmentation.input),
 
 

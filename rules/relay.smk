@@ -35,7 +35,7 @@ rule study_latency:
         mem_mb=2000,
         runtime=30,
     params:
-        study=plan.latency_study,
+        study=plan.relay.latency_study,
         code=fingerprint("scripts/study_latency.py"),
     message:
         "Sending seeds over random layouts: latency"
@@ -45,7 +45,7 @@ rule study_latency:
 
 rule study_arrivals:
     input:
-        unpack(plan.travelling_data),
+        unpack(plan.relay.travelling_data),
     output:
         "results/multfaug/arrivals.csv",
     log:
@@ -59,7 +59,7 @@ rule study_arrivals:
         mem_mb=2000,
         runtime=30,
     params:
-        study=plan.arrival_study,
+        study=plan.relay.arrival_study,
         code=fingerprint("scripts/study_arrivals.py"),
     message:
         "Sending seeds over random layouts: what arrives by a deadline"
@@ -69,7 +69,7 @@ rule study_arrivals:
 
 rule study_sample_privacy:
     input:
-        unpack(plan.travelling_data),
+        unpack(plan.relay.travelling_data),
     output:
         "results/multfaug/sample_privacy.csv",
     log:
@@ -83,7 +83,7 @@ rule study_sample_privacy:
         mem_mb=2000,
         runtime=30,
     params:
-        study=plan.sample_study,
+        study=plan.relay.sample_study,
         code=fingerprint("scripts/study_sample_privacy.py"),
     message:
         "Measuring the privacy of the samples that arrive"
@@ -93,7 +93,7 @@ rule study_sample_privacy:
 
 rule study_payload:
     input:
-        unpack(plan.travelling_data),
+        unpack(plan.relay.travelling_data),
     output:
         "results/multfaug/payload.csv",
     log:
@@ -105,7 +105,7 @@ rule study_payload:
         mem_mb=1000,
         runtime=10,
     params:
-        study=plan.payload_study,
+        study=plan.relay.payload_study,
         code=fingerprint("scripts/study_payload.py"),
     message:
         "Counting the bits of compressed samples"
@@ -136,7 +136,7 @@ rule tabulate_hops:
         mem_mb=1000,
         runtime=10,
     params:
-        study=plan.arrival_study,
+        study=plan.relay.arrival_study,
         code=fingerprint("scripts/tabulate_hops.py"),
     message:
         "Tabulating latency and arrivals over hops"
@@ -198,7 +198,7 @@ rule tabulate_relay_verdicts:
         mem_mb=1000,
         runtime=10,
     params:
-        study=plan.arrival_study,
+        study=plan.relay.arrival_study,
         code=fingerprint("scripts/tabulate_relay_verdicts.py"),
     message:
         "Deciding what MultFAug claims about its radio"
@@ -226,7 +226,7 @@ rule plot_latency:
         mem_mb=1000,
         runtime=10,
     params:
-        study=plan.latency_study,
+        study=plan.relay.latency_study,
         code=fingerprint("scripts/plot_latency.py"),
     message:
         "Drawing latency over compression, hops and dummy labels"
@@ -254,7 +254,7 @@ rule plot_arrivals:
         mem_mb=1000,
         runtime=10,
     params:
-        study=plan.arrival_study,
+        study=plan.relay.arrival_study,
         code=fingerprint("scripts/plot_arrivals.py"),
     message:
         "Drawing label privacy and arrivals over hops"
@@ -282,7 +282,7 @@ rule plot_sample_privacy:
         mem_mb=1000,
         runtime=10,
     params:
-        study=plan.sample_study,
+        study=plan.relay.sample_study,
         code=fingerprint("scripts/plot_sample_privacy.py"),
     message:
         "Drawing sample privacy over compression"
@@ -309,7 +309,7 @@ rule map_layout:
         mem_mb=1000,
         runtime=10,
     params:
-        layout=plan.mapped_layout,
+        layout=plan.relay.mapped_layout,
         code=fingerprint("scripts/map_layout.py"),
     message:
         "Drawing the map of a layout"

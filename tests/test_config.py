@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from fedpapers.errors import InputError
 from fedpapers.experiment.config import load_config, read_config
+from fedpapers.experiment.described import slug
 from fedpapers.experiment.grid import run_table
 from fedpapers.experiment.plan import Plan
-from fedpapers.experiment.spec import Run, slug
+from fedpapers.experiment.spec import Run
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "config.yaml").read_text(encoding="utf-8")

@@ -12,8 +12,9 @@ from fedpapers import cli
 from fedpapers.experiment import cost
 from fedpapers.experiment.config import read_config
 from fedpapers.experiment.cost import Clients, Timing, cost_report, format_cost, timing
+from fedpapers.experiment.dataset_spec import FemnistData
+from fedpapers.experiment.partition_spec import WriterPartition
 from fedpapers.experiment.plan import Plan
-from fedpapers.experiment.spec import FemnistData, WriterPartition
 from fedpapers.reporting.published import HEADLINE
 
 ROOT = Path(__file__).parents[1]

@@ -17,11 +17,12 @@ from data_folders import some_writers, write_celeba, write_leaf
 from fedpapers.data.format import read_dataset
 from fedpapers.errors import InputError
 from fedpapers.experiment.config import load_config, merged, read_config
+from fedpapers.experiment.dataset_spec import read_dataset_spec
 from fedpapers.experiment.grid import run_table
 from fedpapers.experiment.plan import Plan
 from fedpapers.experiment.prepare_data import prepare_data
 from fedpapers.experiment.prepare_partition import prepare_partition
-from fedpapers.experiment.spec import Run, read_dataset_spec
+from fedpapers.experiment.spec import Run
 from fedpapers.experiment.train import Segment, train_segment
 
 ROOT = Path(__file__).parents[1]

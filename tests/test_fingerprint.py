@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -163,10 +164,19 @@ def behind(*sources):
 def test_training_depends_on_the_engine_and_not_on_what_reads_its_results():
     files = behind("fedpapers.experiment.train")
     engine = {"federated/rounds.py", "federated/cohort.py", "privacy/mechanism.py", "models.py", "randomness.py"}
-    assert engine | {"experiment/spec.py", "experiment/train.py"} <= files
-    readers = ("cli", "reporting/", "experiment/config", "experiment/grid", "experiment/plan")
+    specs = {
+        f"experiment/{name}.py" for name in ("spec", "partition_spec", "dataset_spec", "structure_spec", "described")
+    }
+    assert engine | specs | {"experiment/train.py"} <= files
+    readers = ("cli", "reporting/", "experiment/augmentation", "experiment/grid", "experiment/run_files")
     accountants = ("privacy/accounting", "privacy/loss_distributions", "privacy/rdp", "privacy/gdp")
     assert [file for file in files if file.startswith(readers + accountants)] == []
+
+
+@pytest.mark.parametrize("made", ["train", "train_gan", "train_classifier", "train_judge", "prepare_partition"])
+def test_what_is_made_does_not_depend_on_how_the_configuration_is_read_and_planned(made):
+    files = behind(f"fedpapers.experiment.{made}")
+    assert [file for file in files if re.match(r"experiment/(.*_)?(config|plan)(_errors)?\.py", file)] == []
 
 
 def test_leakage_depends_on_the_conversion_to_epsilon_and_not_on_other_accountants():
@@ -179,7 +189,14 @@ def test_partition_does_not_depend_on_training():
     files = behind("fedpapers.experiment.prepare_partition")
     schemes = {f"data/{name}.py" for name in ["partition", "split", "schemes", "group_classes", "writers", "draws"]}
     assert schemes <= files
-    assert not {"experiment/train.py", "federated/rounds.py", "models.py"} & files
+    training = {
+        "experiment/spec.py",
+        "experiment/train.py",
+        "federated/algorithms.py",
+        "federated/rounds.py",
+        "models.py",
+    }
+    assert not training & files
 
 
 @pytest.mark.parametrize("script", sorted(path.name for path in (ROOT / "scripts").glob("[pt]*_*.py")))

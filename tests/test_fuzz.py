@@ -145,8 +145,8 @@ def data_folder(write, prepare):
 
 def prepare(kind):
     def prepared(raw, out):
+        from fedpapers.experiment.dataset_spec import read_dataset_spec
         from fedpapers.experiment.prepare_data import prepare_data
-        from fedpapers.experiment.spec import read_dataset_spec
 
         few = {"min_samples": 1} if kind == "celeba" else {}
         spec = {"kind": kind, "source": "folder", "path": str(raw)} | few

@@ -169,12 +169,12 @@ def test_a_configuration_needs_no_study():
     content = read_yaml(TINY)
     del content["papers"]["dpogl"]["leakage"]
     plan = Plan(load_config(content))
-    assert plan.if_studied(["a file"]) == [] and plan.studied_structures(None) == {}
+    assert plan.leakage.if_studied(["a file"]) == [] and plan.leakage.structures(None) == {}
     with pytest.raises(InputError, match=r"papers.dpogl.leakage is missing"):
-        plan.leakage_study(None)
+        plan.leakage.study(None)
 
 
 def test_what_scripts_get_is_the_study():
-    study = Study(**Plan(load_config(read_yaml(TINY))).leakage_study(None))
+    study = Study(**Plan(load_config(read_yaml(TINY))).leakage.study(None))
     assert study.groups("string") == groups.string(3, 3, 1)
     assert (study.delta, study.interval, study.response) == (1e-5, 2, 0.3)

@@ -336,24 +336,24 @@ def test_a_configuration_needs_no_study_of_layouts():
     content = read_yaml(TINY)
     del content["papers"]["multfaug"]
     plan = Plan(load_config(content))
-    assert plan.if_laid_out(["a file"]) == []
+    assert plan.relay.if_laid_out(["a file"]) == []
     with pytest.raises(InputError, match=r"papers\.multfaug\.layouts is missing"):
-        plan.latency_study(None)
+        plan.relay.latency_study(None)
 
 
 def test_the_study_may_be_all_there_is():
     content = read_yaml(TINY)
     content["papers"] = {"multfaug": {"layouts": content["papers"]["multfaug"]["layouts"]}}
     plan = Plan(load_config(content))
-    assert plan.tables == {} and plan.if_laid_out(["a file"]) == ["a file"]
-    folder = Path(plan.travelling_data(None)["about"]).parent.name
+    assert plan.tables == {} and plan.relay.if_laid_out(["a file"]) == ["a file"]
+    folder = Path(plan.relay.travelling_data(None)["about"]).parent.name
     assert json.loads(plan.dataset(type("Wildcards", (), {"dataset": folder})))["source"] == "embedded"
 
 
 def test_scripts_get_what_the_studies_take():
     plan = Plan(load_config(read_yaml(TINY)))
-    assert LatencyStudy(**plan.latency_study(None)).max_hops == HOPS
-    assert ArrivalStudy(**plan.arrival_study(None)).deadlines == DEADLINES
-    assert SampleStudy(**plan.sample_study(None)).privacy_layouts == 4
-    assert set(plan.payload_study(None)) == {"compression_rates", "seed"}
-    assert mapped_layout(**plan.mapped_layout(None))[1]["routes"]
+    assert LatencyStudy(**plan.relay.latency_study(None)).max_hops == HOPS
+    assert ArrivalStudy(**plan.relay.arrival_study(None)).deadlines == DEADLINES
+    assert SampleStudy(**plan.relay.sample_study(None)).privacy_layouts == 4
+    assert set(plan.relay.payload_study(None)) == {"compression_rates", "seed"}
+    assert mapped_layout(**plan.relay.mapped_layout(None))[1]["routes"]

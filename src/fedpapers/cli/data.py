@@ -18,8 +18,8 @@ def prepare(
     output: Annotated[Path, typer.Option(help="Folder to make.")],
 ) -> None:
     """Bring a data set into the form in which training reads it."""
+    from fedpapers.experiment.dataset_spec import read_dataset_spec
     from fedpapers.experiment.prepare_data import prepare_data
-    from fedpapers.experiment.spec import read_dataset_spec
 
     prepare_data(described(read_dataset_spec, spec, "--spec"), output)
 
@@ -31,8 +31,8 @@ def partition(
     output: Annotated[Path, typer.Option(help="Folder to make.")],
 ) -> None:
     """Divide a data set over clients."""
+    from fedpapers.experiment.partition_spec import PartitionRecipe
     from fedpapers.experiment.prepare_partition import prepare_partition
-    from fedpapers.experiment.spec import PartitionRecipe
 
     prepare_partition(described(PartitionRecipe.model_validate_json, recipe, "--recipe"), data, output)
 

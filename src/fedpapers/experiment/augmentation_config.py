@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, TypeVar
+from typing import Annotated
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from fedpapers.experiment.augmentation_spec import ClassifierSpec, ClassifierTraining, GanSpec
-from fedpapers.experiment.spec import Count, Described, MnistData, NotBool, Positive, Seed, distinct
+from fedpapers.experiment.dataset_spec import MnistData
+from fedpapers.experiment.described import Axis, Count, Described, NotBool, Positive, Seed
 from fedpapers.relay.layouts import MOST_DEVICES
 from fedpapers.relay.seeds import TARGET_SAMPLES
 
 _MOST_SEGMENTS = 200
 _MOST_CELLS = 5_000  # each draws a layout
-
-Value = TypeVar("Value")
-Axis = Annotated[list[Value], Field(min_length=1), AfterValidator(distinct)]
-"""Values of a study's parameter, all different: one point, or one curve, for each."""
 
 Compression = Annotated[float, Field(ge=0, lt=1), NotBool]
 

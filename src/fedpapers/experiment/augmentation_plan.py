@@ -12,18 +12,16 @@ import math
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from fedpapers.errors import InputError
 from fedpapers.experiment.augmentation_config import Cell, Learning
 from fedpapers.experiment.augmentation_spec import ClassifierSpec, DevicesRecipe, GanSpec
 from fedpapers.experiment.config import Config
-from fedpapers.experiment.spec import slug
+from fedpapers.experiment.run_files import RESULTS, dataset_about, known
 from fedpapers.relay.layouts import LABELS, draw_layouts
 
-FOLDER = Path("results/multfaug")
-
-T = TypeVar("T")
+FOLDER = RESULTS / "multfaug"
 
 _S_PER_GAN_IMAGE = 6e-4
 _S_PER_IMAGE, _S_PER_TEST_IMAGE = 1e-3, 4e-4
@@ -60,19 +58,19 @@ class AugmentationPlan:
 
     def devices(self, wildcards: Any) -> str:
         """The recipe of some devices, as JSON."""
-        return _known(self._recipes, wildcards.devices).canonical()
+        return known(self._recipes, wildcards.devices).canonical()
 
     def dataset_about(self, wildcards: Any) -> str:
         """The data set of the study."""
-        return str(self._dataset / "about.json")
+        return str(self._about)
 
     def seeds_input(self, wildcards: Any) -> dict[str, str]:
         """What the images of some seeds are made from."""
-        return self._from_devices(_known(self._gans, wildcards.gan).devices)
+        return self._from_devices(known(self._gans, wildcards.gan).devices)
 
     def gan(self, wildcards: Any) -> str:
         """What a generator depends on, as JSON."""
-        return _known(self._gans, wildcards.gan).canonical()
+        return known(self._gans, wildcards.gan).canonical()
 
     def first_step(self, wildcards: Any) -> int:
         """The step from which the segment that ends at `wildcards.step` starts."""
@@ -89,16 +87,16 @@ class AugmentationPlan:
 
     def classifier(self, wildcards: Any) -> str:
         """What a device's network depends on, as JSON."""
-        return _known(self._classifiers, wildcards.classifier).canonical()
+        return known(self._classifiers, wildcards.classifier).canonical()
 
     def classifier_input(self, wildcards: Any) -> dict[str, str]:
         """What a device's network is trained from."""
-        spec = _known(self._classifiers, wildcards.classifier)
+        spec = known(self._classifiers, wildcards.classifier)
         return self._from_devices(spec.devices) | self._generator_of(spec.gan)
 
     def generator_option(self, wildcards: Any) -> str:
         """The option that names the generator of a device's network; none for a device alone."""
-        spec = _known(self._classifiers, wildcards.classifier)
+        spec = known(self._classifiers, wildcards.classifier)
         return f"--generator {self._generator_of(spec.gan)['generator']}" if spec.gan else ""
 
     def steps(self, wildcards: Any) -> int:
@@ -115,7 +113,7 @@ class AugmentationPlan:
 
     def judged_input(self, wildcards: Any) -> dict[str, str]:
         """What a generator is judged from."""
-        spec = _known(self._gans, wildcards.gan)
+        spec = known(self._gans, wildcards.gan)
         seeds = FOLDER / "seeds" / wildcards.gan / "seeds.safetensors"
         needed = {"seeds": str(seeds), "judge": str(FOLDER / "judge.safetensors")}
         return self._from_devices(spec.devices) | needed | self._generator_of(spec)
@@ -199,9 +197,9 @@ class AugmentationPlan:
         return self.learning
 
     @property
-    def _dataset(self) -> Path:
+    def _about(self) -> Path:
         name = self._study.dataset
-        return Path("results/data") / slug(name, self._config.datasets[name].source)
+        return dataset_about(name, self._config.datasets[name])
 
     @cached_property
     def _gans(self) -> dict[str, GanSpec]:
@@ -283,7 +281,7 @@ class AugmentationPlan:
 
     def _from_devices(self, recipe: DevicesRecipe) -> dict[str, str]:
         devices = FOLDER / "devices" / recipe.id / "devices.safetensors"
-        return {"data": str(self._dataset / "about.json"), "devices": str(devices)}
+        return {"data": str(self._about), "devices": str(devices)}
 
     def _generator_of(self, gan: GanSpec | None) -> dict[str, str]:
         if gan is None:
@@ -299,9 +297,3 @@ class AugmentationPlan:
 def gan_state(gan: str, step: int) -> Path:
     """Where the state of a generator and its discriminator after a step lies."""
     return FOLDER / "gans" / gan / f"step-{step:06d}.safetensors"
-
-
-def _known(known: Mapping[str, T], name: str) -> T:
-    if name not in known:
-        raise InputError(f"'{name}' is not in the plan of this configuration")
-    return known[name]

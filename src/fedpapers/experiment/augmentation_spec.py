@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from fedpapers.experiment.spec import Count, Described, MnistData, Positive, Seed, slug
+from fedpapers.experiment.dataset_spec import MnistData
+from fedpapers.experiment.described import Count, Described, Positive, Seed, slug
 from fedpapers.files import canonical_json
 
 Label = Annotated[int, Field(ge=0, le=9, strict=True)]

@@ -11,8 +11,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from fedpapers.errors import InputError, nearest
-from fedpapers.experiment.config import Config, Paper, RunGrid, RunParameters
-from fedpapers.experiment.spec import PartitionSpec, Run, applicable, slug
+from fedpapers.experiment.config import Config
+from fedpapers.experiment.described import slug
+from fedpapers.experiment.partition_spec import PartitionSpec
+from fedpapers.experiment.run_config import Paper, RunGrid, RunParameters
+from fedpapers.experiment.spec import Run, applicable
 
 _MOST_RUNS = 10_000  # of a paper: planned in seconds, and few enough that eight digits of a hash tell them apart
 _EITHER = {"sampling_rate": "cohort_size", "cohort_size": "sampling_rate"}  # two ways to say the same

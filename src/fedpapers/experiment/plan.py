@@ -15,14 +15,25 @@ from typing import Any
 from fedpapers.data.folders import files_in
 from fedpapers.errors import InputError
 from fedpapers.experiment.augmentation_plan import AugmentationPlan
-from fedpapers.experiment.config import Config, LayoutStudy, load_config
+from fedpapers.experiment.config import Config, load_config
+from fedpapers.experiment.dataset_spec import CelebaData, FemnistData, MnistData
 from fedpapers.experiment.grid import PlannedRun, run_table
+from fedpapers.experiment.leakage_plan import LeakagePlan
 from fedpapers.experiment.prepare_data import code_of
-from fedpapers.experiment.spec import CelebaData, FemnistData, MnistData, Run, slug
+from fedpapers.experiment.relay_plan import RelayPlan
+from fedpapers.experiment.run_files import (
+    RESULTS,
+    dataset_about,
+    dataset_id,
+    known,
+    partition_file,
+    partition_id,
+    segment_ends,
+    segment_start,
+    state_file,
+)
+from fedpapers.experiment.spec import Run
 from fedpapers.files import read_yaml
-
-RESULTS = Path("results")
-_MOST_SEGMENTS = 200
 
 
 class Plan:
@@ -31,8 +42,10 @@ class Plan:
     Attributes:
         config: The checked configuration.
         tables: Paper -> its runs; searches of hyper-parameters stand here too.
-        augmentation: The study of MultFAug's learning.
         runs: Run id -> the run; those that two papers share stand here once.
+        leakage: DP-OGL's study of leakage.
+        relay: The study of MultFAug's radio.
+        augmentation: The study of MultFAug's learning.
     """
 
     def __init__(self, config: Config) -> None:
@@ -41,11 +54,13 @@ class Plan:
             paper: run_table(config, paper) for paper in (*config.papers.with_runs, *config.papers.searches)
         }
         for planned in itertools.chain(*self.tables.values()):
-            _check_segments(planned, len(self._ends(planned)))
+            self._ends(planned)  # refuses too many of them
         self.runs = {planned.id: planned for table in self.tables.values() for planned in table}
+        self.leakage = LeakagePlan(config)
+        self.relay = RelayPlan(config)
         self.augmentation = AugmentationPlan(config)
-        self._datasets = {slug(name, spec.source): spec for name, spec in config.datasets.items()}
-        self._partitions = {_partition_id(planned): planned.run for planned in self.runs.values()}
+        self._datasets = {dataset_id(name, spec): spec for name, spec in config.datasets.items()}
+        self._partitions = {partition_id(planned): planned.run for planned in self.runs.values()}
 
     @classmethod
     def of(cls, content: Mapping[str, Any], files: Sequence[str | Path]) -> Plan:
@@ -74,53 +89,47 @@ class Plan:
 
     def dataset(self, wildcards: Any) -> str:
         """The description of a data set, as JSON."""
-        spec: MnistData | FemnistData | CelebaData = self._known(self._datasets, wildcards.dataset)
+        spec: MnistData | FemnistData | CelebaData = known(self._datasets, wildcards.dataset)
         return spec.model_dump_json(exclude_none=True)
 
     def dataset_code(self, wildcards: Any) -> str:
         """The fingerprint of the code that prepares a data set."""
-        return code_of(self._known(self._datasets, wildcards.dataset))
+        return code_of(known(self._datasets, wildcards.dataset))
 
     def dataset_input(self, wildcards: Any) -> list[str]:
         """The files from which a data set is made, as far as they are there."""
-        dataset = self._known(self._datasets, wildcards.dataset)
+        dataset = known(self._datasets, wildcards.dataset)
         return [] if dataset.path is None else [str(file) for file in files_in(Path(dataset.path), dataset.kind)]
 
     def partition(self, wildcards: Any) -> str:
         """The recipe of a partition, as JSON."""
-        run: Run = self._known(self._partitions, wildcards.partition)
+        run: Run = known(self._partitions, wildcards.partition)
         return run.recipe.canonical()
 
     def partition_input(self, wildcards: Any) -> str:
         """The data set of a partition."""
-        return str(_dataset_about(self._known(self._partitions, wildcards.partition)))
+        return str(_about(known(self._partitions, wildcards.partition)))
 
     # Training
 
     def run(self, wildcards: Any) -> str:
         """The canonical description of a run, as JSON."""
-        planned: PlannedRun = self._known(self.runs, wildcards.run)
+        planned: PlannedRun = known(self.runs, wildcards.run)
         return planned.run.canonical()
 
     def first_round(self, wildcards: Any) -> int:
         """The round from which the segment that ends at round `wildcards.round` starts."""
-        return self._segment_start(self._known(self.runs, wildcards.run), int(wildcards.round))
+        return self._start(known(self.runs, wildcards.run), int(wildcards.round))
 
     def training_input(self, wildcards: Any) -> dict[str, str]:
         """What a segment needs: data set, partition, and the state before, if there is one."""
-        planned = self._known(self.runs, wildcards.run)
-        needed = {"data": str(_dataset_about(planned.run)), "partition": str(_partition_file(planned))}
-        first = self._segment_start(planned, int(wildcards.round))
+        planned = known(self.runs, wildcards.run)
+        needed = {"data": str(_about(planned.run)), "partition": str(partition_file(planned))}
+        first = self._start(planned, int(wildcards.round))
         if not first:
             return needed
         state = state_file(planned.id, first)
         return needed | {"previous": str(state), "record": str(state.with_suffix(".json"))}
-
-    def _segment_start(self, planned: PlannedRun, last: int) -> int:
-        """The round of the state from which a segment goes on; states are kept at releases only."""
-        every = planned.run.release_every
-        length = -(-self.config.training.segment_rounds // every) * every
-        return max(0, (last - 1) // length * length)
 
     # Results
 
@@ -137,7 +146,7 @@ class Plan:
 
     def histograms(self, wildcards: Any) -> list[str]:
         """The histogram of each partition of a paper."""
-        files = (_partition_file(planned).with_name("histogram.csv") for planned in self.tables[wildcards.paper])
+        files = (partition_file(planned).with_name("histogram.csv") for planned in self.tables[wildcards.paper])
         return sorted({str(file) for file in files})
 
     def table(self, wildcards: Any) -> list[dict[str, Any]]:
@@ -151,14 +160,14 @@ class Plan:
             **planned.parameters.model_dump(mode="json", exclude_none=True),
             "title": planned.run.description.title,
             "states": [str(state_file(planned.id, end)) for end in self._ends(planned)],
-            "partition_folder": str(_partition_file(planned).parent),
+            "partition_folder": str(partition_file(planned).parent),
         }
 
+    def _start(self, planned: PlannedRun, last: int) -> int:
+        return segment_start(planned, last, self.config.training.segment_rounds)
+
     def _ends(self, planned: PlannedRun) -> list[int]:
-        ends = [planned.rounds]
-        while (start := self._segment_start(planned, ends[-1])) > 0:
-            ends.append(start)
-        return ends[::-1]
+        return segment_ends(planned, self.config.training.segment_rounds)
 
     def delta(self, wildcards: Any) -> float:
         """δ of a paper's accounting."""
@@ -178,7 +187,7 @@ class Plan:
     @staticmethod
     def partition_folder(planned: PlannedRun) -> str:
         """Where the partition of a run lies."""
-        return str(_partition_file(planned).parent)
+        return str(partition_file(planned).parent)
 
     def partition_tables(self, wildcards: Any) -> list[str]:
         """The files that say what the clients of these partitions hold."""
@@ -196,134 +205,16 @@ class Plan:
 
     def first_partition(self, wildcards: Any) -> dict[str, str]:
         """The partition of a paper's first run, which stands for all in a picture."""
-        file = _partition_file(self.tables[wildcards.paper][0])
+        file = partition_file(self.tables[wildcards.paper][0])
         return {"histogram": str(file.with_name("histogram.csv")), "about": str(file.with_name("about.json"))}
-
-    def verdict_input(self, wildcards: Any) -> dict[str, str]:
-        """What verdicts on DP-OGL's claims are decided from, as far as the configuration asks for it."""
-        folder = RESULTS / "dpogl"
-        runs = {"runs": "runs.csv", "leakage": "leakage_of_runs.csv"}
-        study = {"pairs": "leakage_pairs.csv", "over_time": "leakage_over_time.csv"}
-        files = runs | self.if_studied(study) | self.if_audited({"audit": "leakage_audit.csv"})
-        return {name: str(folder / file) for name, file in files.items()}
 
     def contact_sheets(self, wildcards: Any) -> list[str]:
         """A picture of each data set of DPFedMTL's runs."""
-        datasets = dict.fromkeys(_dataset_id(planned.run) for planned in self.tables.get("dpfedmtl", ()))
+        datasets = dict.fromkeys(
+            dataset_id(planned.run.dataset_name, planned.run.dataset) for planned in self.tables.get("dpfedmtl", ())
+        )
         folder = RESULTS / "dpfedmtl" / "figures"
         return [str(folder / f"contact_sheet_{dataset}.{kind}") for dataset in datasets for kind in ("png", "pdf")]
-
-    # The study of leakage, which trains nothing
-
-    def leakage_study(self, wildcards: Any) -> dict[str, Any]:
-        """The study of leakage of DP-OGL, for scripts: its keys, and δ."""
-        paper = self.config.papers.dpogl
-        if paper is None or paper.leakage is None:
-            raise InputError(f"{self.config.source}: papers.dpogl.leakage is missing; expected the study of leakage")
-        return paper.leakage.model_dump(mode="json", exclude={"audit"}) | {
-            "structures": self.studied_structures(wildcards),
-            "delta": paper.delta,
-        }
-
-    def leakage_audit(self, wildcards: Any) -> dict[str, Any]:
-        """The audit of the study of leakage, for scripts: its keys, the groups of its structure, and what it shares."""
-        study = self.leakage_study(wildcards)
-        dpogl = self.config.papers.dpogl
-        if dpogl is None or dpogl.leakage is None or dpogl.leakage.audit is None:
-            raise InputError(f"{self.config.source}: papers.dpogl.leakage.audit is missing; expected the audit")
-        return dpogl.leakage.audit.model_dump(mode="json") | {
-            "groups": study["structures"][study["structure"]],
-            "delta": study["delta"],
-            "response": study["response"],
-        }
-
-    def leakage_interval(self, wildcards: Any) -> int | None:
-        """S at which the study of leakage compares algorithms, if there is a study."""
-        dpogl = self.config.papers.dpogl
-        return dpogl.leakage.interval if dpogl and dpogl.leakage else None
-
-    def leakage_shown(self, wildcards: Any) -> dict[str, Any]:
-        """What figures and captions of the study of leakage name: its keys without the structures, and δ."""
-        study = self.leakage_study(wildcards)
-        return {key: value for key, value in study.items() if key != "structures"}
-
-    def studied_structures(self, wildcards: Any) -> dict[str, dict[str, list[str]]]:
-        """The groups of each structure of the study of leakage."""
-        paper = self.config.papers.dpogl
-        study = paper.leakage if paper else None
-        built = {name: self.config.structures[name].build() for name in (study.structures if study else ())}
-        return {
-            name: {group: list(workers) for group, workers in groups.members.items()} for name, groups in built.items()
-        }
-
-    def if_studied(self, files: Any) -> Any:
-        """`files`, or an empty one of its type when the configuration has no study of leakage."""
-        paper = self.config.papers.dpogl
-        return files if paper and paper.leakage else type(files)()
-
-    def if_audited(self, files: Any) -> Any:
-        """`files`, or an empty one of its type when the configuration has no audit of leakage."""
-        paper = self.config.papers.dpogl
-        return files if paper and paper.leakage and paper.leakage.audit else type(files)()
-
-    # The study of MultFAug's radio, which trains nothing
-
-    def if_laid_out(self, files: Any) -> Any:
-        """`files`, or none when the configuration has no study of layouts."""
-        return files if self._layout_study() else []
-
-    def latency_study(self, wildcards: Any) -> dict[str, Any]:
-        """What the study of latency depends on, for scripts."""
-        return self._of_layouts(
-            "layouts", "devices", "max_hops", "compression_rates", "dummies", "usual_hops", "seed"
-        )  # fmt: skip
-
-    def arrival_study(self, wildcards: Any) -> dict[str, Any]:
-        """What the study of arrivals depends on, for scripts."""
-        return self._of_layouts("layouts", "devices", "max_hops", "deadlines", "seed")
-
-    def sample_study(self, wildcards: Any) -> dict[str, Any]:
-        """What the study of sample privacy depends on, for scripts."""
-        return self._of_layouts("privacy_layouts", "devices", "usual_hops", "compression_rates", "deadlines", "seed")
-
-    def payload_study(self, wildcards: Any) -> dict[str, Any]:
-        """What the sizes of samples depend on, for scripts."""
-        return self._of_layouts("compression_rates", "seed")
-
-    def mapped_layout(self, wildcards: Any) -> dict[str, Any]:
-        """Which layout is drawn as a map, for scripts."""
-        return self._of_layouts("devices", "usual_hops", "seed")
-
-    def travelling_data(self, wildcards: Any) -> dict[str, str]:
-        """The data set whose samples travel."""
-        study = self._layout_study()
-        folder = RESULTS / "data" / (_studied_id(self.config, study) if study else "")
-        return {name: str(folder / file) for name, file in (("about", "about.json"), ("images", "images.npy"))}
-
-    def _layout_study(self) -> LayoutStudy | None:
-        paper = self.config.papers.multfaug
-        return paper.layouts if paper else None
-
-    def _of_layouts(self, *keys: str) -> dict[str, Any]:
-        study = self._layout_study()
-        if study is None:
-            raise InputError(f"{self.config.source}: papers.multfaug.layouts is missing; expected the study of layouts")
-        return study.model_dump(mode="json", include=set(keys))
-
-    @staticmethod
-    def _known(known: Mapping[str, Any], name: str) -> Any:
-        if name not in known:
-            raise InputError(f"'{name}' is not in the plan of this configuration")
-        return known[name]
-
-
-def _check_segments(planned: PlannedRun, segments: int) -> None:
-    """Refuse chains of jobs that are longer than Snakemake follows."""
-    if segments > _MOST_SEGMENTS:
-        raise InputError(
-            f"training.segment_rounds cuts {planned.rounds} rounds of {planned.id} into {segments} segments; expected"
-            f" at most {_MOST_SEGMENTS}; raise segment_rounds"
-        )
 
 
 def source_for_jobs() -> None:
@@ -332,28 +223,5 @@ def source_for_jobs() -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH")]))
 
 
-def state_file(run: str, round: int) -> Path:
-    """Where the state of a run after a round lies."""
-    return RESULTS / "runs" / run / f"round-{round:06d}.safetensors"
-
-
-def _dataset_id(run: Run) -> str:
-    return slug(run.dataset_name, run.dataset.source)
-
-
-def _studied_id(config: Config, study: LayoutStudy) -> str:
-    return slug(study.dataset, config.datasets[study.dataset].source)
-
-
-def _dataset_about(run: Run) -> Path:
-    return RESULTS / "data" / _dataset_id(run) / "about.json"
-
-
-def _partition_id(planned: PlannedRun) -> str:
-    run, parameters = planned.run, planned.parameters
-    names = [_dataset_id(run), parameters.partition, *([parameters.structure] if parameters.structure else [])]
-    return f"{slug(*names, f'seed-{run.seed}')}_{run.recipe.hash}"
-
-
-def _partition_file(planned: PlannedRun) -> Path:
-    return RESULTS / "partitions" / _partition_id(planned) / "partition.safetensors"
+def _about(run: Run) -> Path:
+    return dataset_about(run.dataset_name, run.dataset)

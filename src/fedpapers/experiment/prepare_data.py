@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from fedpapers.experiment.dataset_spec import CelebaData, FemnistData, MnistData
 from fedpapers.experiment.fingerprint import fingerprint
-from fedpapers.experiment.spec import CelebaData, FemnistData, MnistData
 
 
 def prepare_data(spec: MnistData | FemnistData | CelebaData, folder: Path) -> None:

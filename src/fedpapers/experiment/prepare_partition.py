@@ -11,7 +11,7 @@ from fedpapers.data.schemes import by_dirichlet, by_shards
 from fedpapers.data.split import split
 from fedpapers.data.writers import by_writer, split_as_leaf
 from fedpapers.errors import InputError
-from fedpapers.experiment.spec import (
+from fedpapers.experiment.partition_spec import (
     DirichletPartition,
     GroupsPartition,
     PartitionRecipe,

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from fedpapers.experiment.config import Config, RunParameters, expectation
+from fedpapers.experiment.config import Config
+from fedpapers.experiment.config_errors import expectation
+from fedpapers.experiment.run_config import RunParameters
 from fedpapers.experiment.spec import applicable
 from fedpapers.federated.algorithms import ALGORITHMS
 

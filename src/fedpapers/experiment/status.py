@@ -6,8 +6,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from fedpapers.experiment.plan import RESULTS, Plan
+from fedpapers.experiment.plan import Plan
 from fedpapers.experiment.progress import News
+from fedpapers.experiment.run_files import RESULTS
 from fedpapers.files import parse_json
 
 _SILENCE = 120.0  # seconds without news after which a job counts as stopped
