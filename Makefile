@@ -6,6 +6,7 @@ UV ?= $(shell command -v uv 2>/dev/null)
 REPORT ?= results/report.zip
 KILLS ?= 50
 FUZZ_SECONDS ?= 600
+FUZZ_SEED ?= 0
 
 # Paths are relative, so that the checkout may lie anywhere; PATH lets the rules find `fedpapers`.
 READY := .venv/complete
@@ -32,8 +33,8 @@ test: lint  ## lint, then all tests (TESTS="-k mechanism" for some of them)
 chaos: $(READY)  ## kill the tiny workflow at random, many times (KILLS=50)
 	$(IN_VENV) FEDPAPERS_KILLS=$(KILLS) pytest tests/test_chaos.py
 
-fuzz: $(READY)  ## read damaged files of every kind (FUZZ_SECONDS=600)
-	$(IN_VENV) OMP_NUM_THREADS=1 FUZZ_SECONDS=$(FUZZ_SECONDS) pytest -q -s tests/test_fuzz.py
+fuzz: $(READY)  ## read damaged files of every kind (FUZZ_SECONDS=600, FUZZ_SEED=0)
+	$(IN_VENV) OMP_NUM_THREADS=1 FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_SEED=$(FUZZ_SEED) pytest -q -s tests/test_fuzz.py
 
 lint: $(READY)  ## formatting, lint and types
 	$(IN_VENV) ruff check .

@@ -3,10 +3,13 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fedpapers.errors import one_line
 from fedpapers.files import write_text
 from fedpapers.reporting.dpfedmtl import count_clients
 
 if TYPE_CHECKING:
     snakemake: Any
 
-write_text(Path(snakemake.output[0]), count_clients(snakemake.params.partitions).to_csv(index=False))
+with one_line():
+    counts = count_clients(snakemake.params.partitions)
+write_text(Path(snakemake.output[0]), counts.to_csv(index=False))
