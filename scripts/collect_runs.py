@@ -7,6 +7,7 @@ from fedpapers.errors import one_line
 from fedpapers.experiment.store import read_record
 from fedpapers.files import write_text
 from fedpapers.reporting import collect
+from fedpapers.stamps import stamp
 
 if TYPE_CHECKING:
     snakemake: Any
@@ -18,3 +19,4 @@ with one_line():
             read_record(Path(state))  # no metrics go into a table that are not those that were written
 write_text(Path(snakemake.output.runs), collect.runs(table).to_csv(index=False))
 write_text(Path(snakemake.output.history), collect.history(table).to_csv(index=False))
+stamp(snakemake)

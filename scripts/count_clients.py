@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 from fedpapers.files import write_text
 from fedpapers.reporting.dpfedmtl import count_clients
+from fedpapers.stamps import stamp
 
 if TYPE_CHECKING:
     snakemake: Any
 
 write_text(Path(snakemake.output[0]), count_clients(snakemake.params.partitions).to_csv(index=False))
+stamp(snakemake)

@@ -136,6 +136,22 @@ def status(
     _print({"runs": rows}, format_status(rows), as_json)
 
 
+@app.command()
+def verify(
+    config: Annotated[list[Path] | None, typer.Option(help="Configuration files; later ones go before.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Whether the results belong to the present code and configuration; status 1 when something does not."""
+    from fedpapers.experiment.config import read_config
+    from fedpapers.experiment.plan import Plan
+    from fedpapers.experiment.verify import format_verification
+    from fedpapers.experiment.verify import verify as verify_results
+
+    report = verify_results(Plan(read_config(config or [Path("config.yaml")])), config or [])
+    _print(report, format_verification(report), as_json)
+    raise typer.Exit(1 if report["findings"] else 0)
+
+
 config = typer.Typer(no_args_is_help=True, help="The configuration.")
 app.add_typer(config, name="config")
 
