@@ -154,12 +154,14 @@ def _configured(config_files: Sequence[Path]) -> list[str]:
 
 def _findings(artefacts: Sequence[Artefact], plan: Plan, make: str) -> Iterator[Finding]:
     """What is wrong with planned files."""
+    if not any(artefact.path.is_file() for artefact in artefacts):
+        yield Finding(str(RESULTS), "missing", "nothing of the plan is there", None, make)
+        return
     judged = [(artefact, verdict) for artefact in artefacts if (verdict := _judge(artefact, plan))]
     if not any(artefact.noted for artefact in artefacts):
         judged = [one for one in judged if one[1].why != _NO_NOTE]
-        if any(artefact.path.is_file() for artefact in artefacts):
-            why = "Snakemake's notes are not here, so that settings cannot be compared"
-            yield Finding(_NOTES, "unknown", why, None, "bring it along with the results")
+        why = "Snakemake's notes are not here, so that settings cannot be compared"
+        yield Finding(_NOTES, "unknown", why, None, "bring it along with the results")
     for (stem, rule, verdict), group in groupby(judged, lambda one: (one[0].stem, one[0].rule, one[1])):
         paths = [str(artefact.path) for artefact, _ in group]
         name = f"{stem}.{{{','.join(path.removeprefix(f'{stem}.') for path in paths)}}}" if paths[1:] else paths[0]
