@@ -19,7 +19,7 @@ MAKE_VENV := "$(PYTHON)" -m venv .venv
 INSTALL := .venv/bin/python -m pip install -qq --disable-pip-version-check
 endif
 
-.PHONY: all report test chaos fuzz lint lock help
+.PHONY: all report test chaos fuzz lint lock docs help
 
 all: $(READY)  ## run the default experiment, embedded scale
 	$(IN_VENV) snakemake --cores $(CORES)
@@ -42,6 +42,9 @@ lint: $(READY)  ## formatting, lint and types
 	$(IN_VENV) snakefmt --check Snakefile rules
 	$(IN_VENV) mypy
 	$(IN_VENV) snakemake --lint
+
+docs: $(READY)  ## the documentation site: build/site/index.html
+	$(IN_VENV) NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet
 
 lock: $(READY)  ## pin what is installed in .venv now: envs/requirements.txt, envs/fedpapers.yaml
 	.venv/bin/python envs/lock.py

@@ -7,6 +7,7 @@ from fedpapers.errors import one_line
 from fedpapers.experiment.store import read_record
 from fedpapers.files import write_text
 from fedpapers.reporting import collect
+from fedpapers.stamps import stamp
 
 if TYPE_CHECKING:
     snakemake: Any
@@ -19,3 +20,4 @@ with one_line():
     runs = collect.runs(table)
 write_text(Path(snakemake.output.runs), runs.to_csv(index=False))
 write_text(Path(snakemake.output.history), collect.history(table).to_csv(index=False))
+stamp(snakemake)
