@@ -149,11 +149,13 @@ class Trained:
     Attributes:
         rest: All its parameters but the wide layer's weight.
         steps: The change of that weight.
+        norms: The norm of that change.
         losses: Loss on the first batch, before training.
     """
 
     rest: list[Tensor]
     steps: _Steps
+    norms: list[Tensor]
     losses: list[float]
 
 
@@ -168,9 +170,11 @@ def train_together(
     for now in zip(*batches, strict=True):
         losses = _losses(wide, [vector.requires_grad_() for vector in rest], now, steps)
         gradients = torch.autograd.grad(losses.sum(), rest)
-        rest = [v.detach().sub_(g, alpha=learner.learning_rate) for v, g in zip(rest, gradients, strict=True)]
+        rest = [vector.detach() for vector in rest]
+        torch._foreach_add_(rest, gradients, alpha=-learner.learning_rate)
+        del gradients  # before the next step needs memory
         first = first or losses.tolist()
-    return Trained(rest, steps, first)
+    return Trained(rest, steps, [steps.norm(k) for k in range(len(members))], first)
 
 
 def _losses(wide: WideLayer, rest: Sequence[Tensor], now: Sequence[Batch], steps: _Steps) -> Tensor:
@@ -215,7 +219,7 @@ def add_clipped(
     steps, end = trained.steps, wide.offset + wide.shape.numel()
     for k, one in enumerate(members):
         change = trained.rest[k][: len(start)] - start
-        stand_in = torch.cat([change, steps.norm(k).to(change)[None]])
+        stand_in = torch.cat([change, trained.norms[k].to(change)[None]])
         clipped, norm = clip(stand_in)
         before, after = stand_in[-1].item(), clipped[-1].item()
         steps.scale(k, after / before if after else 0.0)

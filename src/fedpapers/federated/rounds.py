@@ -142,12 +142,11 @@ def next_release(federation: Federation, state: State) -> tuple[State, RoundSumm
         result = train_cohort(federation.learner, cohort, federation.mechanism.clip, state.shared)
     else:
         result = _train_interval(federation, cohort, bases, t)
-    models: list[Tensor] = []
+    shared = result.sums  # becomes the new models in place: of wide networks every copy counts
     for m, base in enumerate(bases):
         drawn = [one.client for one in cohort if one.group == m]
-        release = federation.mechanism.add_noise(result.sums[m], _noise_draws(federation, t, m, drawn))
-        models.append(release.div_(federation.expected_cohort(m)).add_(base))
-    shared = torch.stack(models) if len(models) > 1 else models[0][None]
+        federation.mechanism.add_noise(shared[m], _noise_draws(federation, t, m, drawn))
+        shared[m].div_(federation.expected_cohort(m)).add_(base)
     private = state.private.clone() if state.private.numel() else state.private
     for one, new in zip(cohort, result.private, strict=True):
         private[one.client] = new
