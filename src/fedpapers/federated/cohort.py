@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import islice
-from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +18,7 @@ from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
 from fedpapers.federated.clients import Batch
-from fedpapers.federated.low_rank import Trained, WideLayer, add_clipped, train_together
+from fedpapers.federated.low_rank import Trained, WideLayer, add_up, train_together
 from fedpapers.federated.parallel import at_once
 from fedpapers.models import Layout
 
@@ -150,10 +149,23 @@ def train_cohort(learner: Learner, cohort: Sequence[Participation], clip: Clip, 
     parts = _parts(learner, cohort, max(1, -(-count // threads)))
     while wave := list(islice(parts, threads)):
         twins = learner.twins(len(wave))
-        work = [partial(part.train, twin, cohort) for part, twin in zip(wave, twins, strict=True)]
+        work = [partial(part.train, twin, cohort, clip) for part, twin in zip(wave, twins, strict=True)]
         for part, trained in zip(wave, at_once(work), strict=True):
-            part.add(learner, cohort, trained, clip, result)
+            part.add(learner, cohort, trained, result)
     return result
+
+
+@dataclass(frozen=True)
+class _Clipped(Update):
+    """An update that is clipped, and the norm that it had."""
+
+    norm: float
+
+    @classmethod
+    def of(cls, update: Update, clip: Clip) -> _Clipped:
+        """The clipped update."""
+        shared, norm = clip(update.shared)
+        return cls(shared, update.private, update.loss, norm)
 
 
 @dataclass(frozen=True)
@@ -168,33 +180,29 @@ class _Part:
     places: Sequence[int]
     batches: Sequence[Sequence[Batch]] | None = None
 
-    def train(self, learner: Learner, cohort: Sequence[Participation]) -> Trained | list[Update]:
-        """Local training."""
+    def train(self, learner: Learner, cohort: Sequence[Participation], clip: Clip) -> Trained | list[_Clipped]:
+        """Local training and clipping."""
         members = [cohort[k] for k in self.places]
         if self.batches is None:
-            return [learner.update(one) for one in members]
+            return [_Clipped.of(learner.update(one), clip) for one in members]
         assert learner.wide
-        return train_together(learner, learner.wide, members, self.batches)
+        return train_together(learner, learner.wide, members, self.batches, clip)
 
     def add(
-        self,
-        learner: Learner,
-        cohort: Sequence[Participation],
-        trained: Trained | list[Update],
-        clip: Clip,
-        result: CohortResult,
+        self, learner: Learner, cohort: Sequence[Participation], trained: Trained | list[_Clipped], result: CohortResult
     ) -> None:
-        """Clip the updates and add them up."""
+        """Add up what was trained."""
         members = [cohort[k] for k in self.places]
         if isinstance(trained, Trained):
             assert learner.wide
-            private = [vector[learner.wide.rest.shared_size :].clone() for vector in trained.rest]
-            norms, losses = add_clipped(learner.wide, members, trained, clip, result.sums), trained.losses
+            add_up(learner.wide, members, trained, result.sums)
+            found = list(zip(trained.private, trained.norms, trained.losses, strict=True))
         else:
-            private, losses = [one.private for one in trained], [one.loss for one in trained]
-            norms = [_add(one.group, new, clip, result.sums) for one, new in zip(members, trained, strict=True)]
-        for k, *found in zip(self.places, private, norms, losses, strict=True):
-            result.private[k], result.norms[k], result.losses[k] = cast(tuple[Tensor, float, float], found)
+            for one, update in zip(members, trained, strict=True):
+                result.sums[one.group] += update.shared
+            found = [(update.private, update.norm, update.loss) for update in trained]
+        for k, (private, norm, loss) in zip(self.places, found, strict=True):
+            result.private[k], result.norms[k], result.losses[k] = private, norm, loss
 
 
 def _parts(learner: Learner, cohort: Sequence[Participation], most: int) -> Iterator[_Part]:
@@ -231,18 +239,13 @@ def _together(wide: WideLayer, cohort: Sequence[Participation], order: Sequence[
             yield _Part(places, batches)
 
 
-def _add(group: int, update: Update, clip: Clip, sums: Tensor) -> float:
-    """Clip one update and add it to the sum of its group; the norm that it had."""
-    clipped, norm = clip(update.shared)
-    sums[group] += clipped
-    return norm
-
-
 def clipped_sums(cohort: Sequence[Participation], updates: Iterable[Update], clip: Clip, like: Tensor) -> CohortResult:
     """Clip each participation's update and add up by group; see `train_cohort`."""
     result = CohortResult(torch.zeros_like(like), [], [], [])
     for one, update in zip(cohort, updates, strict=True):
-        result.norms.append(_add(one.group, update, clip, result.sums))
-        result.private.append(update.private)
-        result.losses.append(update.loss)
+        clipped = _Clipped.of(update, clip)
+        result.sums[one.group] += clipped.shared
+        result.private.append(clipped.private)
+        result.norms.append(clipped.norm)
+        result.losses.append(clipped.loss)
     return result
