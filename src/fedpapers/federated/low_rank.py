@@ -180,6 +180,7 @@ def train_together(
         first = first or losses.tolist()
     private = [vector[wide.rest.shared_size :].clone() for vector in rest]
     changes = [vector[: wide.rest.shared_size].sub_(shared) for vector in rest]
+    del rest  # each goes when its clipped change stands in its place
     norms = [_clip(k, changes, steps, clip) for k in range(len(members))]
     return Trained(changes, steps, private, norms, first)
 
