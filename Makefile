@@ -29,7 +29,8 @@ test: lint  ## lint, then all tests (TESTS="-k mechanism" for some of them)
 	$(IN_VENV) OMP_NUM_THREADS=1 pytest -n logical --maxprocesses 4 --dist loadgroup $(TESTS)
 
 bench: $(READY) .bench_cache/pfl/complete .bench_cache/flower/complete  ## the engine beside pfl and Flower; needs 12 GB more
-	PYTHONPATH=src:. .venv/bin/python -m benchmarks.compare $(CASES)
+	PYTHONPATH=src:. .venv/bin/python -m benchmarks.compare
+	PYTHONPATH=src:. .venv/bin/python -m benchmarks.growth
 
 chaos: $(READY)  ## kill the tiny workflow at random, many times (KILLS=50)
 	$(IN_VENV) FEDPAPERS_KILLS=$(KILLS) pytest tests/test_chaos.py

@@ -10,6 +10,7 @@ import json
 import sys
 import time
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -61,9 +62,26 @@ class Task:
 
     def network(self) -> nn.Sequential:
         """The network with the first parameters."""
-        network = MODELS[self.model](int(self.labels.max()) + 1)
+        network = published(MODELS[self.model](int(self.labels.max()) + 1))
         vector_to_parameters(self.start.clone(), network.parameters())
         return network
+
+
+def published(network: nn.Sequential) -> nn.Sequential:
+    """A network as its authors write it, of PyTorch's own layers: the same function as ours, which pools before ReLU."""
+    layers = [_plain(layer) for layer in network]
+    for k, (first, second) in enumerate(pairwise(layers)):
+        if isinstance(first, nn.MaxPool2d) and isinstance(second, nn.ReLU):
+            layers[k : k + 2] = second, first
+    return nn.Sequential(*layers)
+
+
+def _plain(layer: nn.Module) -> nn.Module:
+    if isinstance(layer, nn.MaxPool2d):
+        return nn.MaxPool2d(layer.kernel_size, ceil_mode=layer.ceil_mode)
+    if isinstance(layer, nn.GroupNorm):
+        return nn.GroupNorm(layer.num_groups, layer.num_channels)
+    return layer
 
 
 class Turns:

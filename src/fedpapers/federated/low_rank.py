@@ -146,17 +146,17 @@ class _Product(torch.autograd.Function):
 
 @dataclass(frozen=True)
 class Trained:
-    """What local training leaves of each client.
+    """What local training leaves, of each client where nothing else is said.
 
     Attributes:
-        changes: The clipped change of its shared parameters but the wide layer's weight.
+        changes: For each group the sum of the clipped changes of the shared parameters but the wide layer's weight.
         steps: The clipped change of that weight.
         private: The new private parameters.
         norms: The norm of the update before clipping.
         losses: Loss on the first batch, before training.
     """
 
-    changes: list[Tensor]
+    changes: dict[int, Tensor]
     steps: _Steps
     private: list[Tensor]
     norms: list[float]
@@ -179,23 +179,25 @@ def train_together(
         del gradients  # before the next step needs memory
         first = first or losses.tolist()
     private = [vector[wide.rest.shared_size :].clone() for vector in rest]
-    changes = [vector[: wide.rest.shared_size].sub_(shared) for vector in rest]
-    del rest  # each goes when its clipped change stands in its place
-    norms = [_clip(k, changes, steps, clip) for k in range(len(members))]
+    changes: dict[int, Tensor] = {}
+    norms: list[float] = []
+    for k, one in enumerate(members):
+        clipped, norm = _clipped(rest[k][: wide.rest.shared_size].sub_(shared), k, steps, clip)
+        norms.append(norm)
+        changes[one.group] = changes[one.group].add_(clipped) if one.group in changes else clipped
     return Trained(changes, steps, private, norms, first)
 
 
-def _clip(k: int, changes: list[Tensor], steps: _Steps, clip: Clip) -> float:
-    """Clip one client's update, and say how long it was.
+def _clipped(change: Tensor, k: int, steps: _Steps, clip: Clip) -> tuple[Tensor, float]:
+    """The clipped change of one client, in `steps` too, and the norm of its update before.
 
     Clipping sees all other coordinates and, in place of the wide layer's, one more that has their norm.
     """
-    stand_in = torch.cat([changes[k], steps.norm(k).to(changes[k])[None]])
+    stand_in = torch.cat([change, steps.norm(k).to(change)[None]])
     clipped, norm = clip(stand_in)
     before, after = stand_in[-1].item(), clipped[-1].item()
     steps.scale(k, after / before if after else 0.0)
-    changes[k] = clipped[:-1]
-    return norm
+    return clipped[:-1], norm
 
 
 def _losses(wide: WideLayer, rest: Sequence[Tensor], now: Sequence[Batch], steps: _Steps) -> Tensor:
@@ -219,7 +221,7 @@ def _outputs(part: nn.Sequential, parameters: dict[str, Tensor], inputs: Tensor)
 
 
 def add_up(wide: WideLayer, members: Sequence[Participation], trained: Trained, sums: Tensor) -> None:
-    """Add each client's clipped update to the sum of its group; the members of a group stand together.
+    """Add the clients' clipped updates to the sums of their groups; the members of a group stand together.
 
     Args:
         wide: The wide layer.
@@ -228,9 +230,9 @@ def add_up(wide: WideLayer, members: Sequence[Participation], trained: Trained, 
         sums: The sums [M, P], changed in place.
     """
     steps, end = trained.steps, wide.offset + wide.shape.numel()
-    for one, change in zip(members, trained.changes, strict=True):
-        sums[one.group, : wide.offset] += change[: wide.offset]
-        sums[one.group, end:] += change[wide.offset :]
+    for group, change in trained.changes.items():
+        sums[group, : wide.offset] += change[: wide.offset]
+        sums[group, end:] += change[wide.offset :]
     for group, found in groupby(range(len(members)), key=lambda k: members[k].group):
         own = list(found)
         rows = slice(steps.spans[own[0]].start, steps.spans[own[-1]].stop)
