@@ -165,7 +165,7 @@ def _findings(artefacts: Sequence[Artefact], plan: Plan, make: str) -> Iterator[
     for (stem, rule, verdict), group in groupby(judged, lambda one: (one[0].stem, one[0].rule, one[1])):
         paths = [str(artefact.path) for artefact, _ in group]
         name = f"{stem}.{{{','.join(path.removeprefix(f'{stem}.') for path in paths)}}}" if paths[1:] else paths[0]
-        remove = "" if verdict.remade else f"rm {shlex.join([*paths, *verdict.other])} && "
+        remove = "" if verdict.remade else f"rm -f {shlex.join([*paths, *verdict.other])} && "
         # Of its own accord Snakemake makes no file again that is missing between others that are there.
         mend = f"{remove}{make} {shlex.join([*verdict.other, paths[0]])} all"
         yield Finding(name, verdict.problem, verdict.why, rule, mend)
