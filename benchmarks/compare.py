@@ -260,9 +260,9 @@ def plot(found: pd.DataFrame, machine: str) -> Figure:
     for k, row in enumerate(others.itertuples()):
         axes.text(row.ratio_q3 + 0.08, k, f"{row.ratio:.2f}", va="center")
     axes.axvline(1, color="black", linewidth=1)
-    axes.set_xlabel("time of a round, in rounds of fedpapers (last line: of two jobs)")
+    axes.set_xlim(0, 1.1 * others.ratio_q3.max())
+    axes.set_xlabel(f"time of a round, in rounds of fedpapers (last line: of two jobs)\n{machine}", fontsize=7)
     axes.grid(axis="y", visible=False)
-    drawn.text(0, -0.02, machine, transform=axes.transAxes, fontsize=7, va="top")
     return drawn
 
 

@@ -16,6 +16,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import torch
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
 from benchmarks.machine import described
 from fedpapers.federated.bench import CASES, benched
@@ -75,7 +76,10 @@ def plot(found: pd.DataFrame, machine: str) -> Figure:
         for model, line in own.groupby("model", sort=False):
             style = "o-" if len(line) > 1 else "o"
             axes.plot(line.value, 1000 / line.ms, style, color=colours[str(model)], label=str(model))
-        axes.set(xscale="log", yscale="log", xlabel=title, ylabel="rounds a second")
+        axes.set(xscale="log", yscale="log", ylim=(0.2, 100), xlabel=title, ylabel="rounds a second")
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+            axis.set_minor_formatter(NullFormatter())
         axes.legend()
     drawn.supxlabel(f"one thread, one local step, batches of 10; {machine}", fontsize=7)
     return drawn

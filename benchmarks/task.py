@@ -68,7 +68,7 @@ class Task:
 
 
 def published(network: nn.Sequential) -> nn.Sequential:
-    """A network as its authors write it, of PyTorch's own layers: the function of ours, which pools before ReLU."""
+    """A network as it was published, of PyTorch's own layers; ours pools before ReLU, which is the same function."""
     layers = [_plain(layer) for layer in network]
     for k, (first, second) in enumerate(pairwise(layers)):
         if isinstance(first, nn.MaxPool2d) and isinstance(second, nn.ReLU):

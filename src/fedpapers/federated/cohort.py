@@ -24,7 +24,6 @@ from fedpapers.models import Layout
 
 _SAMPLES = 100  # of one step that are trained at once: twice as many are 1 % faster and need 30 MiB more
 _VALUES = 2**21  # of updates that a thread keeps before they are added up
-_CLIENTS = 4  # for each thread: with fewer, threads within operations are faster than a thread for each client
 
 Clip = Callable[[Tensor], tuple[Tensor, float]]
 
@@ -144,7 +143,6 @@ def train_cohort(learner: Learner, cohort: Sequence[Participation], clip: Clip, 
         like: A tensor [M, P] that gives the sums' shape, type and device.
     """
     count, threads = len(cohort), 1 if like.is_cuda else torch.get_num_threads()
-    threads = threads if count >= _CLIENTS * threads else 1
     result = CohortResult(torch.zeros_like(like), [like.new_empty(0)] * count, [math.nan] * count, [math.nan] * count)
     parts = _parts(learner, cohort, max(1, -(-count // threads)))
     while wave := list(islice(parts, threads)):
