@@ -1,8 +1,8 @@
 """Pin the running environment: write `requirements.txt` and its conda mirror `fedpapers.yaml` beside this file.
 
-The pins are everything that pyproject.toml asks for (run time, test, lint, build) and everything that those packages
-ask for in turn, in the versions installed here, on each platform and Python that we support. A package that only some
-platforms need carries a marker. Run it with `make lock`.
+The pins are everything that pyproject.toml asks for (run time, test, lint, docs, build) and everything that those
+packages ask for in turn, in the versions installed here, on each platform and Python that we support. A package that
+only some platforms need carries a marker. Run it with `make lock`.
 """
 
 import sys
@@ -32,7 +32,7 @@ HEADER = """\
 
 
 def asked_for(pyproject: dict[str, Any]) -> list[Requirement]:
-    """Return what pyproject.toml asks for: to build, to run, to test and to lint."""
+    """Return what pyproject.toml asks for: to build, to run, to test, to lint, and for the docs."""
     groups = pyproject["dependency-groups"].values()
     lists = [pyproject["build-system"]["requires"], pyproject["project"]["dependencies"], *groups]
     return [Requirement(line) for lines in lists for line in lines]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from fedpapers.errors import one_line
 from fedpapers.experiment.leakage_audit import COLUMNS, audit_leakage
 from fedpapers.experiment.store import write_csv
+from fedpapers.stamps import stamp
 
 if TYPE_CHECKING:
     snakemake: Any
@@ -13,3 +14,4 @@ if TYPE_CHECKING:
 with one_line():
     rows = list(audit_leakage(**snakemake.params.audit))
 write_csv(Path(snakemake.output[0]), COLUMNS, [[row[column] for column in COLUMNS] for row in rows])
+stamp(snakemake)

@@ -7,6 +7,7 @@ import pandas as pd
 
 from fedpapers.experiment.guarantees import CURVES, EPSILONS, PAPER, curves, epsilons, settings_of_runs
 from fedpapers.files import write_text
+from fedpapers.stamps import stamp
 
 if TYPE_CHECKING:
     snakemake: Any
@@ -19,3 +20,4 @@ for columns, rows, path in (
     (CURVES, curves(settings), snakemake.output.curves),
 ):
     write_text(Path(path), pd.DataFrame(rows, columns=list(columns)).to_csv(index=False))
+stamp(snakemake)

@@ -7,6 +7,7 @@ from fedpapers.errors import one_line
 from fedpapers.experiment.store import read_record
 from fedpapers.files import write_text
 from fedpapers.reporting import collect
+from fedpapers.stamps import stamp
 
 if TYPE_CHECKING:
     snakemake: Any
@@ -16,5 +17,7 @@ with one_line():
     for row in table:
         for state in row["states"]:
             read_record(Path(state))  # no metrics go into a table that are not those that were written
-write_text(Path(snakemake.output.runs), collect.runs(table).to_csv(index=False))
+    runs = collect.runs(table)
+write_text(Path(snakemake.output.runs), runs.to_csv(index=False))
 write_text(Path(snakemake.output.history), collect.history(table).to_csv(index=False))
+stamp(snakemake)

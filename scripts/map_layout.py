@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from fedpapers.experiment.relay_study import mapped_layout
 from fedpapers.files import write_text
 from fedpapers.reporting.relay_map import plot_map
+from fedpapers.stamps import stamp
 
 if TYPE_CHECKING:
     snakemake: Any
@@ -14,3 +15,4 @@ file, report = mapped_layout(**snakemake.params.layout)
 write_text(Path(snakemake.output.layout), file)
 for path in (snakemake.output.png, snakemake.output.pdf):
     plot_map(report, Path(path))
+stamp(snakemake)

@@ -7,6 +7,7 @@ import pandas as pd
 from fedpapers.reporting import figures
 from fedpapers.reporting.accuracy import plot_accuracy_by_epsilon
 from fedpapers.reporting.runs import read_runs
+from fedpapers.stamps import stamp
 
 if TYPE_CHECKING:
     snakemake: Any
@@ -19,3 +20,4 @@ figure = plot_accuracy_by_epsilon(
     snakemake.params.scale,
 )
 figures.save(figure, snakemake.output.png, snakemake.output.pdf)
+stamp(snakemake)

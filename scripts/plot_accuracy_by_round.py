@@ -7,6 +7,7 @@ import pandas as pd
 from fedpapers.reporting import figures
 from fedpapers.reporting.accuracy import plot_accuracy_by_round
 from fedpapers.reporting.runs import read_runs
+from fedpapers.stamps import stamp
 
 if TYPE_CHECKING:
     snakemake: Any
@@ -15,3 +16,4 @@ figures.start()
 history = pd.read_csv(snakemake.input.history)
 figure = plot_accuracy_by_round(read_runs(snakemake.input.runs), history, snakemake.params.scale)
 figures.save(figure, snakemake.output.png, snakemake.output.pdf)
+stamp(snakemake)

@@ -9,6 +9,7 @@ import pandas as pd
 
 from fedpapers.reporting import figures
 from fedpapers.reporting.contact_sheet import plot_contact_sheet
+from fedpapers.stamps import stamp
 
 if TYPE_CHECKING:
     snakemake: Any
@@ -27,3 +28,4 @@ figure = plot_contact_sheet(
     columns_per_class=1 if len(about["classes"]) > 2 else 5,
 )
 figures.save(figure, snakemake.output.png, snakemake.output.pdf)
+stamp(snakemake)

@@ -8,6 +8,7 @@ import pandas as pd
 
 from fedpapers.reporting import figures
 from fedpapers.reporting.partition import plot_partition
+from fedpapers.stamps import stamp
 
 if TYPE_CHECKING:
     snakemake: Any
@@ -18,3 +19,4 @@ about = json.loads(Path(snakemake.input.about).read_text(encoding="utf-8"))
 of_devices = histogram[histogram["split"] == "train"]
 figure = plot_partition(of_devices, about["classes"], about["groups"], about["data"])
 figures.save(figure, snakemake.output.png, snakemake.output.pdf)
+stamp(snakemake)

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedpapers.reporting import figures
 from fedpapers.reporting.leakage_study import plot_leakage_over_distance, read_leakage
+from fedpapers.stamps import stamp
 
 if TYPE_CHECKING:
     snakemake: Any
@@ -13,3 +14,4 @@ figures.start()
 leakage = read_leakage(snakemake.input[0])
 figure = plot_leakage_over_distance(leakage, study["structure"], study["delta"])
 figures.save(figure, snakemake.output.png, snakemake.output.pdf)
+stamp(snakemake)

@@ -8,6 +8,7 @@ import pandas as pd
 
 from fedpapers.reporting import figures
 from fedpapers.reporting.partition import plot_partition
+from fedpapers.stamps import stamp
 
 if TYPE_CHECKING:
     snakemake: Any
@@ -17,3 +18,4 @@ histogram = pd.read_csv(snakemake.input.histogram, dtype={"client": str}, keep_d
 about = json.loads(Path(snakemake.input.about).read_text(encoding="utf-8"))
 figure = plot_partition(histogram, about["classes"], about["groups"], about["data"])
 figures.save(figure, snakemake.output.png, snakemake.output.pdf)
+stamp(snakemake)

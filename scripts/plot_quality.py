@@ -6,6 +6,7 @@ import pandas as pd
 
 from fedpapers.reporting import figures
 from fedpapers.reporting.augmentation_figures import plot_quality
+from fedpapers.stamps import stamp
 
 if TYPE_CHECKING:
     snakemake: Any
@@ -13,3 +14,4 @@ if TYPE_CHECKING:
 figures.start()
 figure = plot_quality(pd.read_csv(snakemake.input[0]))
 figures.save(figure, snakemake.output.png, snakemake.output.pdf)
+stamp(snakemake)

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedpapers.reporting import figures
 from fedpapers.reporting.augmentation_figures import plot_seeds_and_digits, read_images
+from fedpapers.stamps import stamp
 
 if TYPE_CHECKING:
     snakemake: Any
@@ -13,3 +14,4 @@ seeds = [read_images(file) for file in snakemake.input.get("seeds", [])]
 generated = [read_images(file) for file in snakemake.input.get("generated", [])]
 figure = plot_seeds_and_digits(snakemake.params.cells, seeds, generated)
 figures.save(figure, snakemake.output.png, snakemake.output.pdf)
+stamp(snakemake)

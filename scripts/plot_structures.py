@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedpapers.reporting import figures
 from fedpapers.reporting.structures import plot_structures
+from fedpapers.stamps import stamp
 
 if TYPE_CHECKING:
     snakemake: Any
@@ -11,3 +12,4 @@ if TYPE_CHECKING:
 figures.start()
 figure = plot_structures(snakemake.params.structures)
 figures.save(figure, snakemake.output.png, snakemake.output.pdf)
+stamp(snakemake)

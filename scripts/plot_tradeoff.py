@@ -7,6 +7,7 @@ import pandas as pd
 from fedpapers.reporting import figures
 from fedpapers.reporting.dpfedmtl import read_names
 from fedpapers.reporting.guarantees import plot_tradeoff
+from fedpapers.stamps import stamp
 
 if TYPE_CHECKING:
     snakemake: Any
@@ -14,3 +15,4 @@ if TYPE_CHECKING:
 figures.start()
 figure = plot_tradeoff(pd.read_csv(snakemake.input.curves), read_names(snakemake.input.clients))
 figures.save(figure, snakemake.output.png, snakemake.output.pdf)
+stamp(snakemake)

@@ -7,6 +7,7 @@ import pandas as pd
 
 from fedpapers.experiment.relay_study import CURVES, LatencyStudy, latency_curves
 from fedpapers.files import write_text
+from fedpapers.stamps import stamp
 
 if TYPE_CHECKING:
     snakemake: Any
@@ -14,3 +15,4 @@ if TYPE_CHECKING:
 study = LatencyStudy(**snakemake.params.study)
 curves = pd.DataFrame(latency_curves(study), columns=list(CURVES))
 write_text(Path(snakemake.output[0]), curves.to_csv(index=False))
+stamp(snakemake)

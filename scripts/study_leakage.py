@@ -8,6 +8,7 @@ import pandas as pd
 from fedpapers.errors import one_line
 from fedpapers.experiment.leakage_study import OVER_TIME, PAIRS, Study, leakage_of_pairs, leakage_over_time
 from fedpapers.files import write_text
+from fedpapers.stamps import stamp
 
 if TYPE_CHECKING:
     snakemake: Any
@@ -19,3 +20,4 @@ with one_line():
         (OVER_TIME, leakage_over_time(study), snakemake.output.over_time),
     ):
         write_text(Path(path), pd.DataFrame(rows, columns=list(columns)).to_csv(index=False))
+stamp(snakemake)

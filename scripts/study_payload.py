@@ -8,6 +8,7 @@ import pandas as pd
 from fedpapers.data.format import read_dataset
 from fedpapers.experiment.relay_study import PAYLOADS, payloads
 from fedpapers.files import write_text
+from fedpapers.stamps import stamp
 
 if TYPE_CHECKING:
     snakemake: Any
@@ -15,3 +16,4 @@ if TYPE_CHECKING:
 study = snakemake.params.study
 rows = payloads(study["compression_rates"], study["seed"], read_dataset(Path(snakemake.input.about).parent).images)
 write_text(Path(snakemake.output[0]), pd.DataFrame(rows, columns=list(PAYLOADS)).to_csv(index=False))
+stamp(snakemake)

@@ -1,15 +1,16 @@
 """Accuracy of each method, as CSV, Markdown, LaTeX and HTML."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from fedpapers.reporting.dpfedmtl import Results, methods_table, read_results
 from fedpapers.reporting.tables import write_table
+from fedpapers.stamps import made_by, stamp
 
 if TYPE_CHECKING:
     snakemake: Any
 
 results = Results(read_results(snakemake.input.runs), pd.read_csv(snakemake.input.clients))
-write_table(methods_table(results), *(Path(snakemake.output[kind]) for kind in ("csv", "md", "tex", "html")))
+write_table(methods_table(results), snakemake.output, made_by(snakemake))
+stamp(snakemake)

@@ -1,4 +1,4 @@
-"""A real Slurm of one node on this machine, for tests: `start`, `stop`, or a context manager. Needs root and Debian's
+"""A real Slurm of one node on this machine, for tests: `start` and `stop`. Needs root and Debian's
 packages slurm-wlm and munge.
 """
 
@@ -11,8 +11,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 CONF = Path("/etc/slurm/slurm.conf")
@@ -99,16 +97,6 @@ def stop() -> None:
             _wait_for(lambda pid=pid: not Path(f"/proc/{pid}").exists())
     CONF.unlink(missing_ok=True)
     shutil.rmtree(STATE / "slurmctld", ignore_errors=True)
-
-
-@contextmanager
-def one_node_slurm() -> Iterator[None]:
-    """A Slurm as long as the block runs."""
-    try:
-        start()
-        yield
-    finally:
-        stop()
 
 
 def _tool(name: str) -> str | None:

@@ -59,12 +59,17 @@ def contents(folder):
     return {str(f.relative_to(folder)): hashlib.sha256(f.read_bytes()).hexdigest() for f in sorted(kept)}
 
 
-def killed_after(folder, seconds, victim):
-    """Start the workflow and kill a part of it, or all, after some time; say what was hit."""
+def start(folder):
+    """Snakemake at work in a folder, in a session of its own."""
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     command = [sys.executable, "-m", "snakemake", "--cores", "2", *TARGETS]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    process = subprocess.Popen(command, cwd=folder, env=environment, start_new_session=True, **quiet)
+    return subprocess.Popen(command, cwd=folder, env=environment, start_new_session=True, **quiet)
+
+
+def killed_after(folder, seconds, victim):
+    """Start the workflow and kill a part of it, or all, after some time; say what was hit."""
+    process = start(folder)
     time.sleep(seconds)
     if victim == "a job":
         jobs = [pid for pid in children(process.pid) if b"fedpapers" in command_line(pid)]
@@ -107,3 +112,58 @@ def test_a_kill_changes_no_result(kill, fresh, undisturbed, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     found = contents(folder)
     assert found == expected, sorted(set(found.items()) ^ set(expected.items()))
+
+
+def test_a_second_snakemake_is_told_what_to_do(fresh, undisturbed, tmp_path):
+    expected, _ = undisturbed
+    folder = tmp_path / "checkout"
+    shutil.copytree(fresh, folder)
+    first = start(folder)
+    try:
+        locks = folder / ".snakemake" / "locks"
+        while first.poll() is None and not any(locks.glob("*")):
+            time.sleep(0.05)
+        second = snakemake(folder, "--cores", "1", *TARGETS)
+        assert first.poll() is None, "the first one has ended before the second one began"
+        assert first.wait(timeout=600) == 0
+    finally:
+        if first.poll() is None:
+            os.killpg(first.pid, signal.SIGKILL)
+    told = second.stdout + second.stderr
+    assert second.returncode == 1 and "LockException" in told and "--unlock" in told
+    help = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+    assert "LockException" in help and "--unlock" in help
+    assert contents(folder) == expected
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 24 MiB."""
+    place = tmp_path / "small"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(place)]
+    if os.geteuid() or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("a small file system needs the right to mount one")
+    yield place
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+@pytest.mark.parametrize("left", [2.0, 4.3])
+def test_a_full_disk_leaves_no_half_of_a_file(left, fresh, undisturbed, small_disk):
+    expected, _ = undisturbed
+    folder = small_disk / "checkout"
+    shutil.copytree(fresh, folder)
+    filler = small_disk / "filler"
+    with filler.open("wb") as file:
+        while shutil.disk_usage(small_disk).free > left * 2**20:
+            file.write(b"x" * 2**16)
+            file.flush()
+    full = snakemake(folder, "--cores", "2", *TARGETS)
+    assert full.returncode != 0, "there was room enough"
+    assert "No space left on device" in full.stdout + full.stderr
+    assert contents(folder).items() <= expected.items(), "what stands under its name is whole"
+    filler.unlink()
+    snakemake(folder, "--unlock", "--cores", "1")
+    done = snakemake(folder, "--cores", "2", *TARGETS)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert contents(folder) == expected

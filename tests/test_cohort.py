@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -132,6 +132,32 @@ def test_twenty_steps(model: str, dtype: torch.dtype) -> None:
     layout = Layout.of(network)
     members = cohort_of(layout, image, classes, [(0, 0, [2] * 20)], dtype)
     check(MODELS[model](classes), Learner(network, layout, RATE), members, 0.3)
+
+
+@pytest.fixture
+def threads() -> Iterator[Callable[[int], None]]:
+    """Sets the number of threads for the test."""
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("model", SIZES)
+def test_clients_on_threads_of_their_own(model: str, threads: Callable[[int], None]) -> None:
+    image, classes = SIZES[model]
+    network = build(model, classes)
+    learner = Learner(network, Layout.of(network, () if model == "linear" else ("last",)), RATE)
+    places = [(k % 2, 0, [1 + k % 3] * (2 if k < 10 else 1)) for k in range(13)]
+    members = cohort_of(learner.layout, image, classes, places, torch.float64)
+    threads(1)
+    alone = check(MODELS[model](classes), learner, members, 0.15)
+    threads(3)
+    found = check(MODELS[model](classes), learner, members, 0.15)
+    assert torch.get_num_threads() == 3 and len({id(one.model) for one in learner.twins(3)}) == 3
+    again = train_cohort(learner, members[::-1], Mechanism(1.0, 0.15).clip, found.sums)
+    assert torch.equal(again.sums, found.sums)
+    if learner.wide is None:
+        assert torch.equal(alone.sums, found.sums)
 
 
 @pytest.fixture

@@ -379,6 +379,44 @@ def test_a_process_says_the_same(name, good, tmp_path):
     assert done.stdout == "" and files(here) == before
 
 
+CACHED = {
+    "train": (STATE, METRICS, STATE.replace(".safetensors", ".clients.csv"), RECORD, PARTITION),
+    "data partition": (ABOUT, f"{DIGITS}/images.npy", f"{DIGITS}/labels.npy"),
+    "augment train": (SEEDS, GAN, GAN.replace(".safetensors", ".json")),
+    "augment seeds": (DEVICES,),
+}
+DAMAGES = {
+    "a bit flipped": flipped,
+    "a bit flipped at the start": lambda content: content[:9] + bytes([content[9] ^ 0x10]) + content[10:],
+    "truncated": lambda content: content[: len(content) // 2],
+    "no bytes": lambda content: b"",
+    "another version": lambda content: re.sub(rb'(format\\?"): ?1', rb"\1:9", content),
+}
+
+
+@pytest.mark.parametrize(
+    ("command", "file", "damage"),
+    [
+        (command, file, damage)
+        for command in CACHED
+        for file in CACHED[command]
+        for damage in DAMAGES
+        if damage != "another version" or file.endswith(("json", "safetensors"))  # the others' version is in a record
+    ],
+)
+def test_a_damaged_cached_file_is_named_and_never_used(command, file, damage, good, tmp_path, monkeypatch):
+    folder, told = good
+    here = tmp_path / "here"
+    shutil.copytree(folder, here, copy_function=os.link)
+    changed(file, DAMAGES[damage])(here)
+    assert (here / file).read_bytes() != (folder / file).read_bytes()
+    monkeypatch.chdir(here)
+    before = files(here)
+    status, complaint = run(f"{command} {told[command]}", monkeypatch)
+    check(status, complaint, f"{Path(file).with_suffix('').with_suffix('').name} … again")
+    assert files(here) == before
+
+
 def test_every_case_has_its_input_and_every_input_its_case():
     stored = {str(path.relative_to(CORPUS)) for path in CORPUS.rglob("*.*")} - {"cases.yaml"}
     assert sorted(name for _, name, _ in CASES) == sorted(stored | MADE.keys())

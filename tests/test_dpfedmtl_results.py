@@ -9,7 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fedpapers.errors import InputError
 from fedpapers.experiment.guarantees import CURVES, EPSILONS
+from fedpapers.files import sha256
 from fedpapers.reporting import figures, published
 from fedpapers.reporting.dpfedmtl import (
     METHODS,
@@ -131,6 +133,7 @@ def test_clients_are_counted_from_the_partition(tmp_path):
         "client,split,label,samples\nNA,train,0,3\nNA,train,1,1\nNA,test,1,2\n7,train,0,9\n7,test,0,1\n"
     )
     about = {"data": "FEMNIST-like (generated)", "generated": True, "classes": ["0", "1", "2"], "groups": {}}
+    about["histogram_sha256"] = sha256(tmp_path / "histogram.csv")
     (tmp_path / "about.json").write_text(json.dumps(about))
     counts = count_clients([{"dataset": "femnist", "folder": str(tmp_path)}])
     (row,) = counts.to_dict("records")
@@ -139,6 +142,13 @@ def test_clients_are_counted_from_the_partition(tmp_path):
     shown = clients_table(counts)
     assert shown.iloc[0].tolist() == ["FEMNIST-like (generated)", "generated", "2", "16", "8.00", "2.83", "0.35", "3"]
     assert shown.iloc[1]["Samples"] == "200,288"
+    for damage in ("client,split,label,samples\n7,train,0,9\n", ""):
+        (tmp_path / "histogram.csv").write_text(damage)
+        with pytest.raises(InputError, match=r"histogram\.csv: not the file that was written; delete it"):
+            count_clients([{"dataset": "femnist", "folder": str(tmp_path)}])
+    (tmp_path / "about.json").write_text("{")
+    with pytest.raises(InputError, match=r"about\.json: missing or damaged; delete it"):
+        count_clients([{"dataset": "femnist", "folder": str(tmp_path)}])
     assert set(shown["Real or generated"].iloc[1:]) == {"real, as LEAF counts it"}
 
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 from scipy import stats
-from torch import Tensor, nn
+from torch import Tensor
 
 from fedpapers.federated import rounds as engine
 from fedpapers.federated.cohort import CohortResult, Participation, Update, train_cohort
@@ -68,10 +68,13 @@ def check_influence(learner: Any, cohort: list[Participation], mechanism: Mechan
 class Scripted:
     """A learner whose local training adds what stands in the place of its batches."""
 
-    model = nn.Identity()
+    wide = None
 
     def __init__(self, size: int) -> None:
-        self.layout = SimpleNamespace(shared_size=size)
+        self.layout = SimpleNamespace(size=size, shared_size=size)
+
+    def twins(self, count: int) -> list[Scripted]:
+        return [self] * count
 
     def update(self, one: Participation) -> Update:
         return Update(one.start + one.batches() - one.start, one.private, 0.0)
@@ -238,7 +241,7 @@ def test_noise_of_different_clients_is_independent(
     federation = make_federation(single(30), clipping_norm=0.2, noise_multiplier=3.0, noise="client")
     addresses = [engine._noise_draws(federation, t, 0, [n]) for t in (1, 2) for n in range(30)]
     zero = torch.zeros(federation.learner.layout.shared_size)
-    noise = np.array([federation.mechanism.add_noise(zero, draws).numpy() for draws in addresses])
+    noise = np.array([federation.mechanism.add_noise(zero.clone(), draws).numpy() for draws in addresses])
     check_gaussian(noise, 0.6)
     check_uncorrelated(noise)
     # These are the parts of which a round's release is made.
@@ -327,7 +330,7 @@ def test_neither_clipping_nor_noise(make_federation: Callable[..., Federation], 
     federation = make_federation(overlapping(), clipping_norm=math.inf, noise_multiplier=0.0, noise=placement)
     total = torch.tensor([1.0, -2.0])
     draws = [np.random.default_rng(0)]
-    assert torch.equal(federation.mechanism.add_noise(total, draws), total)
+    assert torch.equal(federation.mechanism.add_noise(total.clone(), draws), total)
     long = torch.tensor([3e38, -3e38])
     clipped, before = federation.mechanism.clip(long)
     assert torch.equal(clipped, long) and before == norm(long)

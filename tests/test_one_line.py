@@ -1,6 +1,7 @@
 """Mistakes that are not in the configuration: each ends in one line, whichever command meets it."""
 
 import subprocess
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -69,10 +70,11 @@ def test_a_pipe_among_data_files_is_not_waited_for(tmp_path, command):
 
 def test_cells_are_escaped_in_every_form(tmp_path):
     odd = r"a|b & 5 % of $x_1$ {y} \z ~ # ^ <i>"
-    paths = [tmp_path / f"table.{kind}" for kind in ("csv", "md", "tex", "html")]
-    write_table(pd.DataFrame([{"S | σ": odd + "\nnext"}]), *paths)
-    csv, md, tex, html = (path.read_text() for path in paths)
-    assert pd.read_csv(paths[0]).iloc[0, 0] == odd + "\nnext" and csv
-    assert md.count("\n") == 3 and r"a\|b" in md
+    files = {kind: str(tmp_path / f"table.{kind}") for kind in ("csv", "md", "tex", "html")}
+    write_table(pd.DataFrame([{"S | σ": odd + "\nnext"}]), files, "made <here>")
+    csv, md, tex, html = (Path(file).read_text() for file in files.values())
+    assert pd.read_csv(files["csv"]).iloc[0, 0] == odd + "\nnext" and "made" not in csv
+    assert md.endswith("|\n\n*made <here>*\n") and tex.endswith("\n% made <here>\n") and "made &lt;here&gt;" in html
+    assert md.count("\n") == 5 and r"a\|b" in md
     assert r"a|b \& 5 \% of \$x\_1\$ \{y\} \textbackslash{}z \~{} \# \^{} <i> next" in tex
     assert "&lt;i&gt;" in html

@@ -135,6 +135,26 @@ def test_text(run):
     assert "Closest to its target: from worker" in out
 
 
+def test_the_smallest_noise_that_is_tried_is_said(run):
+    _, out, _ = run(groups="groups: {A: [1, 2]}\n", epochs="1", in_group="1e5", out_of_group=None)
+    assert "A  σ = 0.01 " in out and "σ = 0.01 is the smallest noise that is tried: less than it may do." in out
+    assert "is tried" not in run(groups="groups: {A: {workers: [1, 2], noise_multiplier: 0.01}, B: [3, 4]}\n")[1]
+
+
+def test_too_many_pairs_are_refused_before_a_table_is_made(run):
+    many = ", ".join(map(str, range(3000)))
+    for targets in (None, "default: 9\n"):
+        status, _, err = run(groups=f"groups: {{A: [{many}]}}\n", targets=targets)
+        assert status == 2 and "plan: 3,000 workers; expected at most 2,000; let one stand for each kind" in err
+
+
+def test_names_steer_no_terminal(run):
+    for more in ([], ["--json"]):
+        _, out, _ = run(*more, groups='groups: {"\\e[31mA": ["\\u202Eann", "bo\\nb"]}\n')
+        assert "\\u001b[31mA" in out and "\x1b" not in out and "\u202e" not in out
+    assert "\u202eann" in json.loads(out)["workers"], "JSON says the same name"
+
+
 def test_targets_by_pair(run):
     status, out, _ = run("--json", targets="default: 9\npairs: {1: {7: 0.5}}\n")
     assert status == 0

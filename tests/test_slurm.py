@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 from checkout import PARTS, ROOT
-from one_node_slurm import missing, one_node_slurm
+from one_node_slurm import missing, start, stop
 
 pytestmark = [
     pytest.mark.workflow,
@@ -24,8 +24,14 @@ PROFILE = ("--profile", "profiles/slurm", "--slurm-init-seconds-before-status-ch
 
 @pytest.fixture(scope="module", autouse=True)
 def slurm():
-    with one_node_slurm():
+    try:
+        start()
+    except (TimeoutError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"Slurm does not start here: {error}")
+    else:
         yield
+    finally:
+        stop()
 
 
 @pytest.fixture
@@ -62,7 +68,7 @@ def started(folder, *arguments):
 def ended(process):
     """Exit status and all that was printed; a hanging one is interrupted, so that its jobs are cancelled."""
     try:
-        printed = process.communicate(timeout=600)[0]
+        printed = process.communicate(timeout=900)[0]
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGINT)
         raise
@@ -79,10 +85,8 @@ def test_the_workflow_runs_to_its_end(checkout):
     status, printed = ended(started(checkout))
     assert status == 0, printed
     assert len(list(checkout.glob("results/runs/*/round-*.safetensors"))) == 2
-    assert {name for name in jobs("COMPLETED") if name.startswith("rule_")} >= {
-        "rule_prepare_data",
-        "rule_collect_runs",
-    }
+    rules = {name.split("_wildcards_")[0] for name in jobs("COMPLETED")}
+    assert {"rule_prepare_data", "rule_train", "rule_collect_runs"} <= rules
 
 
 def test_a_failing_job_is_named_with_the_last_lines_of_its_log(checkout):
@@ -97,7 +101,7 @@ def test_a_failing_job_is_named_with_the_last_lines_of_its_log(checkout):
 def test_a_cancelled_job_is_made_again_by_the_next_start(checkout):
     configure(checkout, rounds=20_000)
     process = started(checkout, "--retries", "0")
-    until = time.monotonic() + 120
+    until = time.monotonic() + 300
     while not (running := {rule: job for rule, job in jobs("RUNNING").items() if rule.startswith("rule_train")}):
         assert time.monotonic() < until and process.poll() is None
         time.sleep(1)

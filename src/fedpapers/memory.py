@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 LARGE = 2**27  # bytes of one tensor
 
 # Numbers of glibc's mallopt(3).
-_TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4
+_TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX, _ARENA_MAX = -1, -2, -4, -8
 
 
 def keep_freed_memory() -> None:
@@ -29,7 +29,7 @@ def keep_freed_memory() -> None:
         return
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
-        for option, value in ((_MMAP_MAX, 0), (_TRIM_THRESHOLD, -1), (_TOP_PAD, 2**26)):
+        for option, value in ((_MMAP_MAX, 0), (_TRIM_THRESHOLD, -1), (_TOP_PAD, 2**26), (_ARENA_MAX, 1)):
             mallopt(option, value)
 
 
@@ -54,9 +54,10 @@ def room(*shape: int, like: torch.Tensor) -> torch.Tensor:
 
 
 def peak_memory_mib() -> float:
-    """The most memory in MiB that this process has held so far."""
+    """The most memory in MiB that this process has held so far; on Linux without the code that it reads from files."""
     if sys.platform == "linux":  # where getrusage also counts what the process was before exec
         status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
-        return int(status.split("VmHWM:")[1].split()[0]) / 2**10
+        most, from_files = (int(status.split(key)[1].split()[0]) for key in ("VmHWM:", "RssFile:"))
+        return (most - from_files) / 2**10
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (2**20 if sys.platform == "darwin" else 2**10)

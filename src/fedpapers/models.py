@@ -60,6 +60,34 @@ class _GroupNorm(torch.autograd.Function):
         return back.view(batch, height, width, channels).permute(0, 3, 1, 2), of_weight, total.sum(0), None, None
 
 
+class MaxPool2d(nn.MaxPool2d):
+    """PyTorch's pooling, which keeps for its gradient where the maxima were, but not the images themselves."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Images [batch, channels, height, width], and of each square the largest value."""
+        if not images.requires_grad or torch._C._are_functorch_transforms_active():
+            return cast(Tensor, super().forward(images))
+        return cast(Tensor, _MaxPool.apply(images, self.kernel_size, self.ceil_mode))
+
+
+class _MaxPool(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, size: int, ceil: bool) -> Tensor:
+        ctx.settings = [size, size], [size, size], [0, 0], [1, 1], ceil
+        y, places = torch.ops.aten.max_pool2d_with_indices(x, *ctx.settings)
+        ctx.save_for_backward(places)
+        ctx.shape, ctx.last = x.shape, x.is_contiguous(memory_format=torch.channels_last)
+        return cast(Tensor, y)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        """PyTorch's own, which asks for the images but reads no more of them than their shape."""
+        layout = torch.channels_last if ctx.last else torch.contiguous_format
+        x = torch.empty(ctx.shape, dtype=gradients[0].dtype, device=gradients[0].device, memory_format=layout)
+        back = torch.ops.aten.max_pool2d_with_indices_backward(gradients[0], x, *ctx.settings, *ctx.saved_tensors)
+        return back, None, None
+
+
 def mnist_cnn(classes: int = 10) -> nn.Sequential:
     """Two convolutions and one dense layer for 28 × 28 × 1 images: 28,938 parameters with 10 classes.
 
@@ -68,10 +96,10 @@ def mnist_cnn(classes: int = 10) -> nn.Sequential:
     """
     return nn.Sequential(
         nn.Conv2d(1, 16, 5, padding=2),
-        nn.MaxPool2d(2),  # before the ReLU: the same values from a quarter of the work
+        MaxPool2d(2),  # before the ReLU: the same values from a quarter of the work
         nn.ReLU(),
         nn.Conv2d(16, 32, 5, padding=2),
-        nn.MaxPool2d(2),
+        MaxPool2d(2),
         nn.ReLU(),
         nn.Flatten(),
         nn.Linear(32 * 7 * 7, classes),
@@ -87,10 +115,10 @@ def femnist_cnn(classes: int = 62) -> nn.Sequential:
     """LEAF's network for 28 × 28 × 1 images of FEMNIST: 6,603,710 parameters with 62 classes."""
     return nn.Sequential(
         nn.Conv2d(1, 32, 5, padding=2),
-        nn.MaxPool2d(2),
+        MaxPool2d(2),
         nn.ReLU(),
         nn.Conv2d(32, 64, 5, padding=2),
-        nn.MaxPool2d(2),
+        MaxPool2d(2),
         nn.ReLU(),
         nn.Flatten(),
         nn.Linear(64 * 7 * 7, 2048),
@@ -115,7 +143,7 @@ def celeba_cnn(classes: int = 2, channels: int = 32) -> nn.Sequential:
         for part in (
             nn.Conv2d(inputs, channels, 3, padding=1),
             GroupNorm(8, channels),
-            nn.MaxPool2d(2, ceil_mode=True),
+            MaxPool2d(2, ceil_mode=True),
             nn.ReLU(),
         )
     ]

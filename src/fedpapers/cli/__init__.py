@@ -21,7 +21,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (privacy.epsilon, privacy.leakage, privacy.plan, runs.status, relay.relay, runs.train):
+for command in (privacy.epsilon, privacy.leakage, privacy.plan, runs.status, runs.verify, relay.relay, runs.train):
     app.command()(command)
 for name, group in {"config": config, "data": data, "augment": augment, "bench": bench}.items():
     app.add_typer(group.app, name=name)

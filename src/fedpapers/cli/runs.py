@@ -1,4 +1,4 @@
-"""Runs: the training of a segment, and how far all runs are."""
+"""Runs: the training of a segment, how far all runs are, and whether results are of the present code."""
 
 from __future__ import annotations
 
@@ -22,6 +22,21 @@ def status(
 
     rows = status_of(Plan(read_config(config or [DEFAULT_CONFIG])))
     answer({"runs": rows}, format_status(rows), as_json)
+
+
+def verify(
+    config: Annotated[list[Path] | None, typer.Option(help="Configuration files; later ones go before.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Whether the results belong to the present code and configuration; status 1 when something does not."""
+    from fedpapers.experiment.config import read_config
+    from fedpapers.experiment.plan import Plan
+    from fedpapers.experiment.verify import format_verification
+    from fedpapers.experiment.verify import verify as verify_results
+
+    report = verify_results(Plan(read_config(config or [DEFAULT_CONFIG])), config or [])
+    answer(report, format_verification(report), as_json)
+    raise typer.Exit(1 if report["findings"] else 0)
 
 
 def train(

@@ -316,7 +316,7 @@ def _load(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[A
     try:
         array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     except Exception as error:  # NumPy parses the header with Python's own parser, which has errors of many types.
-        problem = one_line(error).split(". ")[0]  # NumPy goes on to say how to load pickles, which nobody should
+        problem = one_line(error).split(". ")[0][:160]  # NumPy goes on to say how to load pickles, which nobody should
         raise InputError(f"{path}: not a NumPy array file: {problem}; {_AGAIN}") from None
     if array.dtype != dtype or array.shape != shape:
         raise InputError(f"{path}: {array.dtype} {array.shape}; expected {dtype} {shape} as about.json says; {_AGAIN}")

@@ -78,6 +78,8 @@ def read_json(files: list[Path], report: Report) -> Iterator[Samples]:
     for file in files:
         try:
             yield from _read_file(file, seen, report)
+        except UnicodeDecodeError:
+            report(f"{file}: not valid JSON: not in UTF-8; expected a file of LEAF; fetch or make it again")
         except ijson.JSONError as error:
             report(f"{file}: {_json_problem(file, error)}{seen.last(file)}")
         except OSError as error:

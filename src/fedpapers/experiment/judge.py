@@ -22,6 +22,7 @@ from fedpapers.randomness import Purpose, generator
 from fedpapers.relay.compression import sparsify
 from fedpapers.relay.layouts import LABELS
 from fedpapers.relay.privacy import LEAST_SAMPLES, CommonMap, own_map_privacy
+from fedpapers.stamps import sealed
 
 _MAP_SEED = 0  # one map for all repetitions
 _MOST_JUDGED = 200  # real and generated digits of each label
@@ -61,19 +62,17 @@ def judge_generator(
     every = np.repeat(np.arange(LABELS), _SHOWN)
     with replacing(output.with_name("generated.safetensors")) as path:
         path.write_bytes(save({"images": generate(makes, every, spec.devices.seed + 1), "labels": every}))
-    write_json(
-        output,
-        {
-            "hash": spec.hash,
-            "steps": steps,
-            **found._asdict(),
-            # a label that is not generated is not recognised
-            "recognised": sum(by_label.values()) / LABELS,
-            "recognised_by_label": by_label,
-            "recognised_of_real": float((answers(trained, real) == real_labels).mean()),
-            **_privacy(seeds, real, real_labels, spec.compression),
-        },
-    )
+    report = {
+        "hash": spec.hash,
+        "steps": steps,
+        **found._asdict(),
+        # a label that is not generated is not recognised
+        "recognised": sum(by_label.values()) / LABELS,
+        "recognised_by_label": by_label,
+        "recognised_of_real": float((answers(trained, real) == real_labels).mean()),
+        **_privacy(seeds, real, real_labels, spec.compression),
+    }
+    write_json(output, sealed(report))
 
 
 def _real(dataset: Dataset, devices: Devices) -> tuple[Images, Labels]:

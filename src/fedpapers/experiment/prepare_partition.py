@@ -18,7 +18,7 @@ from fedpapers.experiment.partition_spec import (
     ShardsPartition,
     WriterPartition,
 )
-from fedpapers.files import write_json
+from fedpapers.files import sha256, write_json
 
 
 def prepare_partition(recipe: PartitionRecipe, dataset_folder: Path, folder: Path) -> None:
@@ -32,7 +32,8 @@ def prepare_partition(recipe: PartitionRecipe, dataset_folder: Path, folder: Pat
     made.write(folder, recipe.noted(), dataset.labels)
     groups = recipe.structure.build().members if recipe.structure else {}
     about = {key: dataset.about[key] for key in ("generated", "classes")}
-    write_json(folder / "about.json", {"data": dataset.about["name"], **about, "groups": groups})
+    about |= {"groups": groups, "histogram_sha256": sha256(folder / "histogram.csv")}
+    write_json(folder / "about.json", {"data": dataset.about["name"], **about})
 
 
 def make_partition(recipe: PartitionRecipe, dataset: Dataset) -> Partition:

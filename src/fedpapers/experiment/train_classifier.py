@@ -19,6 +19,7 @@ from fedpapers.experiment.augmentation_spec import ClassifierSpec
 from fedpapers.experiment.environment import environment
 from fedpapers.experiment.fingerprint import fingerprint
 from fedpapers.files import write_json
+from fedpapers.stamps import sealed
 
 
 def train_classifier(
@@ -60,7 +61,7 @@ def train_classifier(
     }
     seconds = {"seconds": round(time.monotonic() - started, 3)}
     made = environment(torch.device("cpu"), fingerprint(__name__)) | seconds
-    write_json(output, {"hash": spec.hash, **result, "made": made})
+    write_json(output, sealed({"hash": spec.hash, **result, "made": made}))
 
 
 def training_samples(

@@ -14,15 +14,15 @@ from torch.nn.functional import cross_entropy
 from fedpapers.errors import InputError, nearest
 from fedpapers.federated.clients import Clients
 from fedpapers.federated.cohort import Learner
-from fedpapers.federated.rounds import Federation, State, next_release
-from fedpapers.groups import single
+from fedpapers.federated.rounds import Federation, next_release
+from fedpapers.groups import ring, single
 from fedpapers.memory import peak_memory_mib
 from fedpapers.models import MODELS, Layout, build
 from fedpapers.privacy.mechanism import Mechanism
 from fedpapers.randomness import Purpose, generator
 
-# Name -> model, shape of an image, classes.
-_CASES: Mapping[str, tuple[str, tuple[int, ...], int]] = {
+# Name -> network, shape of an image, classes.
+CASES: Mapping[str, tuple[str, tuple[int, ...], int]] = {
     "femnist": ("femnist-cnn", (28, 28), 62),
     "celeba": ("celeba-cnn", (84, 84, 3), 2),
     "mnist": ("mnist-cnn", (28, 28), 10),
@@ -60,15 +60,15 @@ def bench_cohort(model: str, clients: int, steps: int, batch: int, threads: int,
         raise InputError(f"--clients × --steps × --batch is above {_MOST_SAMPLES:,}; expected what fits into memory")
     if threads > _MOST_THREADS:
         raise InputError(f"--threads is {threads}; expected at most {_MOST_THREADS}")
-    if model not in _CASES:
-        raise InputError(f"--model: '{model}' is not known; {nearest(model, _CASES)}")
+    if model not in CASES:
+        raise InputError(f"--model: '{model}' is not known; {nearest(model, CASES)}")
     torch.set_num_threads(threads)
     before = peak_memory_mib()
-    federation = _federation(model, clients, steps, batch)
+    federation = benched(model, clients, steps, batch)
     state = federation.initial_state()
     _milliseconds(lambda: next_release(federation, state))
     peak = peak_memory_mib() - before
-    bound = _bound(federation, state, MODELS[_CASES[model][0]](_CASES[model][2]))
+    bound = plain_sgd(federation, model)
     _milliseconds(bound)
     ours, plain = [], []
     for _ in range(rounds):
@@ -90,16 +90,27 @@ def format_bench(report: Mapping[str, Any]) -> str:
     )
 
 
-def _federation(model: str, clients: int, steps: int, batch: int) -> Federation:
-    """One group of clients with as many samples as they use in a round, of random pixels."""
-    name, image, classes = _CASES[model]
+def benched(model: str, clients: int, steps: int, batch: int, overlapping: bool = False) -> Federation:
+    """A federation of random pixels in which everybody takes part, with as many samples as a round uses.
+
+    Args:
+        model: One of CASES.
+        clients: K.
+        steps: L, local steps.
+        batch: Samples of a client's mini-batch.
+        overlapping: Five groups in a ring, in place of one, with K participations in all: each shares two members
+            with the next one.
+    """
+    name, image, classes = CASES[model]
+    groups = ring(5, clients // 5, 2) if overlapping else single(clients)
     draw = generator(0, Purpose.DATA)
-    pixels = draw.integers(0, 256, (clients * steps * batch, *image), dtype=np.uint8)
-    own = tuple(np.split(np.arange(len(pixels)), clients))
+    workers = len(groups.workers)
+    pixels = draw.integers(0, 256, (workers * steps * batch, *image), dtype=np.uint8)
+    own = tuple(np.split(np.arange(len(pixels)), workers))
     network = build(name, classes)
     return Federation(
         seed=0,
-        groups=single(clients),
+        groups=groups,
         clients=Clients(pixels, draw.integers(0, classes, len(pixels)), own, own, torch.device("cpu")),
         learner=Learner(network, Layout.of(network), _RATE),
         mechanism=Mechanism(sampling_rate=1.0, clipping_norm=0.5, noise_multiplier=1.0),
@@ -108,12 +119,14 @@ def _federation(model: str, clients: int, steps: int, batch: int) -> Federation:
     )
 
 
-def _bound(federation: Federation, state: State, network: torch.nn.Module) -> Callable[[], None]:
-    """Plain SGD on the samples of a round; they are loaded beforehand."""
+def plain_sgd(federation: Federation, model: str) -> Callable[[], None]:
+    """The bound: plain SGD on the samples of a round, which are loaded beforehand."""
     data = federation.clients
     samples = np.concatenate([own.reshape(federation.local_steps, -1) for own in data.train], axis=1)
     batches = [data.load(now) for now in samples]
-    torch.nn.utils.vector_to_parameters(state.shared[0].clone(), network.parameters())
+    name, _, classes = CASES[model]
+    network = MODELS[name](classes)
+    torch.nn.utils.vector_to_parameters(federation.initial_state().shared[0], network.parameters())
     sgd = torch.optim.SGD(network.parameters(), lr=_RATE)
 
     def train() -> None:

@@ -5,10 +5,12 @@ All speed-ups of local training belong behind `train_cohort`; the engine knows n
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import cast
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from itertools import islice
 
 import torch
 from torch import Tensor, nn
@@ -16,10 +18,12 @@ from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
 from fedpapers.federated.clients import Batch
-from fedpapers.federated.low_rank import WideLayer, add_clipped, train_together
+from fedpapers.federated.low_rank import Trained, WideLayer, add_up, train_together
+from fedpapers.federated.parallel import at_once
 from fedpapers.models import Layout
 
-_SAMPLES = 70  # of one step that are trained at once: three times as many are 2 % faster and need 50 MiB more
+_SAMPLES = 100  # of one step that are trained at once: twice as many are 1 % faster and need 30 MiB more
+_VALUES = 2**21  # of updates that a thread keeps before they are added up
 
 Clip = Callable[[Tensor], tuple[Tensor, float]]
 
@@ -72,6 +76,21 @@ class Learner:
     layout: Layout
     learning_rate: float
 
+    @cached_property
+    def wide(self) -> WideLayer | None:
+        """The layer of which clients need no copies, if there is one."""
+        return WideLayer.of(self.model, self.layout)
+
+    @cached_property
+    def _twins(self) -> list[Learner]:
+        return [self]
+
+    def twins(self, count: int) -> list[Learner]:
+        """Learners that can be used at once: a network holds the parameters that it is called with."""
+        while len(self._twins) < count:
+            self._twins.append(replace(self, model=copy.deepcopy(self.model)))
+        return self._twins[:count]
+
     def logits(self, vector: Tensor, images: Tensor) -> Tensor:
         """Outputs [batch, classes] of the model with the parameters of a vector [size]."""
         output: Tensor = functional_call(self.model, self.layout.views(vector), (images,), tie_weights=False)
@@ -123,53 +142,108 @@ def train_cohort(learner: Learner, cohort: Sequence[Participation], clip: Clip, 
         clip: What bounds an update's norm.
         like: A tensor [M, P] that gives the sums' shape, type and device.
     """
-    wide = WideLayer.of(learner.model, learner.layout)
-    if wide is None:
-        return clipped_sums(cohort, (learner.update(one) for one in cohort), clip, like)
-    count = len(cohort)
+    count, threads = len(cohort), 1 if like.is_cuda else torch.get_num_threads()
     result = CohortResult(torch.zeros_like(like), [like.new_empty(0)] * count, [math.nan] * count, [math.nan] * count)
-    for places, batches in _together(cohort):
-        members = [cohort[k] for k in places]
-        if all(wide.pays(own) for own in batches):
-            trained = train_together(learner, wide, members, batches)
-            private = [vector[wide.rest.shared_size :].clone() for vector in trained.rest]
-            norms, losses = add_clipped(wide, members, trained, clip, result.sums), trained.losses
-        else:
-            updates = (learner.update(one) for one in members)
-            part = clipped_sums(members, updates, clip, like)
-            private, norms, losses = part.private, part.norms, part.losses
-            result.sums.add_(part.sums)
-        for k, *found in zip(places, private, norms, losses, strict=True):
-            result.private[k], result.norms[k], result.losses[k] = cast(tuple[Tensor, float, float], found)
+    parts = _parts(learner, cohort, max(1, -(-count // threads)))
+    while wave := list(islice(parts, threads)):
+        twins = learner.twins(len(wave))
+        work = [partial(part.train, twin, cohort, clip) for part, twin in zip(wave, twins, strict=True)]
+        for part, trained in zip(wave, at_once(work), strict=True):
+            part.add(learner, cohort, trained, result)
     return result
 
 
-def _together(cohort: Sequence[Participation]) -> Iterator[tuple[list[int], list[list[Batch]]]]:
-    """Places in the cohort, with their batches, that can be trained at once: same start model, as many steps."""
+@dataclass(frozen=True)
+class _Clipped(Update):
+    """An update that is clipped, and the norm that it had."""
+
+    norm: float
+
+    @classmethod
+    def of(cls, update: Update, clip: Clip) -> _Clipped:
+        """The clipped update."""
+        shared, norm = clip(update.shared)
+        return cls(shared, update.private, update.loss, norm)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Participations that one thread trains.
+
+    Attributes:
+        places: Where they are in the cohort.
+        batches: Their mini-batches, if they start from one model and train together; else they load their own.
+    """
+
+    places: Sequence[int]
+    batches: Sequence[Sequence[Batch]] | None = None
+
+    def train(self, learner: Learner, cohort: Sequence[Participation], clip: Clip) -> Trained | list[_Clipped]:
+        """Local training and clipping."""
+        members = [cohort[k] for k in self.places]
+        if self.batches is None:
+            return [_Clipped.of(learner.update(one), clip) for one in members]
+        assert learner.wide
+        return train_together(learner, learner.wide, members, self.batches, clip)
+
+    def add(
+        self, learner: Learner, cohort: Sequence[Participation], trained: Trained | list[_Clipped], result: CohortResult
+    ) -> None:
+        """Add up what was trained."""
+        members = [cohort[k] for k in self.places]
+        if isinstance(trained, Trained):
+            assert learner.wide
+            add_up(learner.wide, members, trained, result.sums)
+            found = list(zip(trained.private, trained.norms, trained.losses, strict=True))
+        else:
+            for one, update in zip(members, trained, strict=True):
+                result.sums[one.group] += update.shared
+            found = [(update.private, update.norm, update.loss) for update in trained]
+        for k, (private, norm, loss) in zip(self.places, found, strict=True):
+            result.private[k], result.norms[k], result.losses[k] = private, norm, loss
+
+
+def _parts(learner: Learner, cohort: Sequence[Participation], most: int) -> Iterator[_Part]:
+    """The cohort in parts of at most some participations, in an order that does not depend on that of the cohort."""
+    order = sorted(range(len(cohort)), key=lambda k: (cohort[k].group, cohort[k].client))
+    if learner.wide is not None:
+        yield from _together(learner.wide, cohort, order, most)
+        return
+    most = min(most, -(-_VALUES // learner.layout.size))
+    for first in range(0, len(order), most):
+        yield _Part(order[first : first + most])
+
+
+def _together(wide: WideLayer, cohort: Sequence[Participation], order: Sequence[int], most: int) -> Iterator[_Part]:
+    """Parts that start from the same model, take as many steps, and have few samples; others one by one."""
     starts: dict[int, list[int]] = {}
-    for k in sorted(range(len(cohort)), key=lambda k: (cohort[k].group, cohort[k].client)):
+    for k in order:
         starts.setdefault(id(cohort[k].start), []).append(k)
     for same in starts.values():
         places: list[int] = []
-        batches: list[list[Batch]] = []
+        batches: list[Sequence[Batch]] = []
         for k in same:
-            own = list(cohort[k].batches())
-            samples = sum(len(loaded[0][1]) for loaded in batches)
-            if batches and (len(own) != len(batches[0]) or samples + len(own[0][1]) > _SAMPLES):
-                yield places, batches
+            own = cohort[k].batches()
+            if not wide.pays(own):
+                yield _Part([k])
+                continue
+            samples = sum(len(loaded[0][1]) for loaded in batches) + len(own[0][1])
+            if batches and (len(own) != len(batches[0]) or samples > _SAMPLES or len(places) == most):
+                yield _Part(places, batches)
                 places, batches = [], []
             places.append(k)
             batches.append(own)
-        yield places, batches
+        if places:
+            yield _Part(places, batches)
 
 
 def clipped_sums(cohort: Sequence[Participation], updates: Iterable[Update], clip: Clip, like: Tensor) -> CohortResult:
     """Clip each participation's update and add up by group; see `train_cohort`."""
     result = CohortResult(torch.zeros_like(like), [], [], [])
     for one, update in zip(cohort, updates, strict=True):
-        clipped, norm = clip(update.shared)
-        result.sums[one.group] += clipped
-        result.private.append(update.private)
-        result.norms.append(norm)
-        result.losses.append(update.loss)
+        clipped = _Clipped.of(update, clip)
+        result.sums[one.group] += clipped.shared
+        result.private.append(clipped.private)
+        result.norms.append(clipped.norm)
+        result.losses.append(clipped.loss)
     return result

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate, groupby, pairwise
 from typing import TYPE_CHECKING, Any, cast
 
@@ -19,6 +20,7 @@ from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
 from fedpapers.federated.clients import Batch
+from fedpapers.federated.parallel import at_once
 from fedpapers.models import Layout
 
 if TYPE_CHECKING:
@@ -144,23 +146,27 @@ class _Product(torch.autograd.Function):
 
 @dataclass(frozen=True)
 class Trained:
-    """What local training leaves of each client.
+    """What local training leaves, of each client where nothing else is said.
 
     Attributes:
-        rest: All its parameters but the wide layer's weight.
-        steps: The change of that weight.
+        changes: For each group the sum of the clipped changes of the shared parameters but the wide layer's weight.
+        steps: The clipped change of that weight.
+        private: The new private parameters.
+        norms: The norm of the update before clipping.
         losses: Loss on the first batch, before training.
     """
 
-    rest: list[Tensor]
+    changes: dict[int, Tensor]
     steps: _Steps
+    private: list[Tensor]
+    norms: list[float]
     losses: list[float]
 
 
 def train_together(
-    learner: Learner, wide: WideLayer, members: Sequence[Participation], batches: Sequence[Sequence[Batch]]
+    learner: Learner, wide: WideLayer, members: Sequence[Participation], batches: Sequence[Sequence[Batch]], clip: Clip
 ) -> Trained:
-    """Local training of clients that start from the same model and take equally many steps."""
+    """Local training of clients that start from the same model and take equally many steps, and clipping."""
     weight, shared = wide.split(members[0].start)
     rest = [torch.cat([shared, one.private]) for one in members]
     steps = _Steps(weight, learner.learning_rate, [[len(labels) for _, labels in own] for own in batches])
@@ -168,9 +174,30 @@ def train_together(
     for now in zip(*batches, strict=True):
         losses = _losses(wide, [vector.requires_grad_() for vector in rest], now, steps)
         gradients = torch.autograd.grad(losses.sum(), rest)
-        rest = [v.detach().sub_(g, alpha=learner.learning_rate) for v, g in zip(rest, gradients, strict=True)]
+        rest = [vector.detach() for vector in rest]
+        torch._foreach_add_(rest, gradients, alpha=-learner.learning_rate)
+        del gradients  # before the next step needs memory
         first = first or losses.tolist()
-    return Trained(rest, steps, first)
+    private = [vector[wide.rest.shared_size :].clone() for vector in rest]
+    changes: dict[int, Tensor] = {}
+    norms: list[float] = []
+    for k, one in enumerate(members):
+        clipped, norm = _clipped(rest[k][: wide.rest.shared_size].sub_(shared), k, steps, clip)
+        norms.append(norm)
+        changes[one.group] = changes[one.group].add_(clipped) if one.group in changes else clipped
+    return Trained(changes, steps, private, norms, first)
+
+
+def _clipped(change: Tensor, k: int, steps: _Steps, clip: Clip) -> tuple[Tensor, float]:
+    """The clipped change of one client, in `steps` too, and the norm of its update before.
+
+    Clipping sees all other coordinates and, in place of the wide layer's, one more that has their norm.
+    """
+    stand_in = torch.cat([change, steps.norm(k).to(change)[None]])
+    clipped, norm = clip(stand_in)
+    before, after = stand_in[-1].item(), clipped[-1].item()
+    steps.scale(k, after / before if after else 0.0)
+    return clipped[:-1], norm
 
 
 def _losses(wide: WideLayer, rest: Sequence[Tensor], now: Sequence[Batch], steps: _Steps) -> Tensor:
@@ -193,37 +220,26 @@ def _outputs(part: nn.Sequential, parameters: dict[str, Tensor], inputs: Tensor)
     return cast(Tensor, functional_call(part, own, (inputs,), tie_weights=False))
 
 
-def add_clipped(
-    wide: WideLayer, members: Sequence[Participation], trained: Trained, clip: Clip, sums: Tensor
-) -> list[float]:
-    """Clip each client's update and add it to the sum of its group; the members of a group stand together.
-
-    Clipping sees all other coordinates and, in place of the wide layer's, one more that has their norm.
+def add_up(wide: WideLayer, members: Sequence[Participation], trained: Trained, sums: Tensor) -> None:
+    """Add the clients' clipped updates to the sums of their groups; the members of a group stand together.
 
     Args:
         wide: The wide layer.
         members: The clients.
         trained: What their local training has left.
-        clip: What bounds an update's norm.
         sums: The sums [M, P], changed in place.
-
-    Returns:
-        The norm of each update before clipping.
     """
-    _, start = wide.split(members[0].start)
-    norms: list[float] = []
     steps, end = trained.steps, wide.offset + wide.shape.numel()
-    for k, one in enumerate(members):
-        change = trained.rest[k][: len(start)] - start
-        stand_in = torch.cat([change, steps.norm(k).to(change)[None]])
-        clipped, norm = clip(stand_in)
-        before, after = stand_in[-1].item(), clipped[-1].item()
-        steps.scale(k, after / before if after else 0.0)
-        sums[one.group, : wide.offset] += clipped[: wide.offset]
-        sums[one.group, end:] += clipped[wide.offset : -1]
-        norms.append(norm)
+    for group, change in trained.changes.items():
+        sums[group, : wide.offset] += change[: wide.offset]
+        sums[group, end:] += change[wide.offset :]
     for group, found in groupby(range(len(members)), key=lambda k: members[k].group):
         own = list(found)
         rows = slice(steps.spans[own[0]].start, steps.spans[own[-1]].stop)
-        wide.split(sums[group])[0].addmm_(steps.gradients[rows].T, steps.inputs[rows], alpha=-1)
-    return norms
+        total = sums[group, wide.offset : end].view(wide.shape)
+        left, right = (each.chunk(torch.get_num_threads()) for each in (total, steps.gradients[rows].T))
+        at_once([partial(_subtract, *pair, steps.inputs[rows]) for pair in zip(left, right, strict=True)])
+
+
+def _subtract(total: Tensor, left: Tensor, right: Tensor) -> None:
+    total.addmm_(left, right, alpha=-1)

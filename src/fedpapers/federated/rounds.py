@@ -137,11 +137,12 @@ def next_release(federation: Federation, state: State) -> tuple[State, RoundSumm
     """Start models, cohorts, local training, release of each group's sum, update: one round, or one interval."""
     t = state.round + 1
     starts = _start_models(federation, state, t)
-    shared = room(*state.shared.shape, like=state.shared)
+    blocks = _blocks(state.shared)
+    shared = room(*state.shared.shape, like=state.shared) if len(blocks) > 1 else None
     private = state.private.clone() if state.private.numel() else state.private
     norms: list[float] = []
     losses: list[float] = []
-    for groups in _blocks(state.shared):
+    for groups in blocks:
         bases = [_base(federation, state, starts[m], m) for m in groups]
         cohort = [one for m in groups for one in _participations(federation, state, t, m, starts[m], groups)]
         if federation.release_every == 1:
@@ -149,16 +150,28 @@ def next_release(federation: Federation, state: State) -> tuple[State, RoundSumm
             result = train_cohort(federation.learner, cohort, federation.mechanism.clip, like)
         else:
             result = _train_interval(federation, groups, cohort, bases, t)
-        for row, m in enumerate(groups):
-            drawn = [one.client for one in cohort if one.group == row]
-            release = federation.mechanism.add_noise(result.sums[row], _noise_draws(federation, t, m, drawn))
-            torch.add(release.div_(federation.expected_cohort(m)), bases[row], out=shared[m])
+        _release(federation, t, groups, cohort, result.sums, bases)
+        if shared is None:  # a single block's sums are the new models: of wide networks every copy counts
+            shared = result.sums
+        else:
+            shared[groups.start : groups.stop] = result.sums
         for one, new in zip(cohort, result.private, strict=True):
             private[one.client] = new
         norms += result.norms
         losses += result.losses
+    assert shared is not None
     summary = _summary(norms, losses, federation.mechanism)
     return State(state.round + federation.release_every, shared, private), summary
+
+
+def _release(
+    federation: Federation, t: int, groups: range, cohort: list[Participation], sums: Tensor, bases: list[Tensor]
+) -> None:
+    """Turn each group's sum into its new model, in place: with noise, divided by the expected cohort, on its base."""
+    for row, m in enumerate(groups):
+        drawn = [one.client for one in cohort if one.group == row]
+        federation.mechanism.add_noise(sums[row], _noise_draws(federation, t, m, drawn))
+        sums[row].div_(federation.expected_cohort(m)).add_(bases[row])
 
 
 def _blocks(models: Tensor) -> list[range]:

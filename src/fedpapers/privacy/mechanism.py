@@ -71,17 +71,16 @@ class Mechanism:
         return update * scale, norm
 
     def add_noise(self, total: Tensor, draws: list[np.random.Generator]) -> Tensor:
-        """The release, a new tensor: a sum of clipped updates [P] with the noise of everyone who adds some.
+        """The release: a sum of clipped updates [P] with the noise of everyone who adds some.
 
         Args:
-            total: The sum.
+            total: The sum, changed in place.
             draws: A generator each; the master's alone if the noise is central, else one a sampled client.
         """
         scale = self.noise_multiplier * self.clipping_norm if self.noise_multiplier else 0.0
-        release = total.clone()
         for draw in draws if scale else ():
-            _add_normal(release, scale, draw)
-        return release
+            _add_normal(total, scale, draw)
+        return total
 
     def event(self) -> DpEvent:
         """What one release costs a member against the other members of its group, as dp-accounting's event.

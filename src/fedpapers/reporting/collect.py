@@ -9,6 +9,9 @@ from typing import Any
 
 import pandas as pd
 
+from fedpapers.errors import InputError
+from fedpapers.files import parse_json, sha256
+
 Row = Mapping[str, Any]
 
 
@@ -33,7 +36,7 @@ def constant_accuracy(histogram: Path) -> float:
 
     It knows the test samples, so that no answer that ignores the image does better.
     """
-    counts = _histogram(histogram)
+    counts = read_histogram(histogram)
     by_client = counts[counts["split"] == "test"].groupby("client")["samples"]
     return float((by_client.max() / by_client.sum()).mean())
 
@@ -44,10 +47,22 @@ _constant_of = cache(constant_accuracy)
 @cache
 def _clients_of(histogram: Path) -> int:
     """M: the number of clients of a partition."""
-    return int(_histogram(histogram)["client"].nunique())
+    return int(read_histogram(histogram)["client"].nunique())
 
 
-def _histogram(path: Path) -> pd.DataFrame:
+def read_histogram(path: Path) -> pd.DataFrame:
+    """The histogram of a partition: columns `client`, `split`, `label`, `samples`.
+
+    Raises:
+        InputError: It is not the one of which `about.json` beside it has the checksum.
+    """
+    about = path.with_name("about.json")
+    try:
+        stated = parse_json(about.read_bytes())["histogram_sha256"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError(f"{about}: missing or damaged; delete it to make the partition again") from None
+    if not path.is_file() or sha256(path) != stated:
+        raise InputError(f"{path}: not the file that was written; delete it to make the partition again")
     return pd.read_csv(path, dtype={"client": str}, keep_default_na=False)
 
 

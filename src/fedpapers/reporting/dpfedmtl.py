@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from fedpapers.reporting import published
+from fedpapers.reporting.collect import read_histogram
 from fedpapers.reporting.figures import accuracy_axis, legend_below, palette
 from fedpapers.reporting.runs import heading
 from fedpapers.reporting.tables import NOT_AVAILABLE, mean_and_sd
@@ -239,8 +240,8 @@ def plot_convergence(results: Results, history: pd.DataFrame, scale: str) -> Fig
 
 
 def _counts(dataset: str, folder: Path) -> dict[str, Any]:
+    table = read_histogram(folder / "histogram.csv")  # with `about.json` checked
     about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
-    table = pd.read_csv(folder / "histogram.csv", dtype={"client": str}, keep_default_na=False)
     each = table.groupby("client")["samples"].sum()
     return {
         "dataset": dataset,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from html import escape
 from pathlib import Path
 
 import pandas as pd
@@ -26,27 +28,31 @@ body {{ font-family: sans-serif; font-size: 14px; }}
 table {{ border-collapse: collapse; border-top: 2px solid; border-bottom: 2px solid; }}
 th {{ border-bottom: 1px solid; }}
 th, td {{ padding: 4px 12px; text-align: left; }}
+footer {{ margin-top: 1em; font-size: 11px; color: #555; }}
 </style></head><body>
 {table}
+<footer>{note}</footer>
 </body></html>
 """
 
 
-def write_table(frame: pd.DataFrame, csv: Path, md: Path, tex: Path, html: Path) -> None:
+def write_table(frame: pd.DataFrame, files: Mapping[str, str], note: str) -> None:
     """Write a table of texts and numbers in its four forms.
 
     Args:
         frame: Columns with the headings that are shown; the index is not.
-        csv: For programs.
-        md: For a page.
-        tex: For a paper: a booktabs tabular, without a float around it.
-        html: For the report.
+        files: Where to: `csv` for programs; `md` for a page; `tex` for a paper, a booktabs tabular without a float
+            around it; `html` for the report.
+        note: How it was made, one line: below the table, in LaTeX a comment, and not in the CSV, which has no place
+            for it.
     """
-    write_text(csv, frame.to_csv(index=False))
     in_cells = frame.map(lambda cell: str(cell).replace("|", "\\|").replace("\n", " "))
-    write_text(md, in_cells.to_markdown(index=False, disable_numparse=True) + "\n")
-    write_text(tex, _latex(frame))
-    write_text(html, _PAGE.format(table=frame.to_html(index=False, border=0)))
+    markdown = in_cells.to_markdown(index=False, disable_numparse=True)
+    html = frame.to_html(index=False, border=0)
+    write_text(Path(files["csv"]), frame.to_csv(index=False))
+    write_text(Path(files["md"]), f"{markdown}\n\n*{note}*\n")
+    write_text(Path(files["tex"]), f"{_latex(frame)}% {note}\n")
+    write_text(Path(files["html"]), _PAGE.format(table=html, note=escape(note)))
 
 
 def mean_and_sd(values: pd.Series[float], scale: float = 100, digits: int = 1) -> str:

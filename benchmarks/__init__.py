@@ -1,0 +1,1 @@
+"""The engine beside its peers: `make bench`; docs/performance.md."""

@@ -1,0 +1,96 @@
+"""Checks of what commands make, each by the checksums that lie in it or beside it."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+from fedpapers.augment.checkpoint import check_record, read_judge
+from fedpapers.augment.seeds import read_seeds
+from fedpapers.data.devices import read_devices
+from fedpapers.data.format import read_dataset, verify_dataset
+from fedpapers.data.partition import read_partition
+from fedpapers.errors import InputError
+from fedpapers.experiment.fingerprint import fingerprint
+from fedpapers.experiment.plan import Plan
+from fedpapers.experiment.store import read_record
+from fedpapers.stamps import check_seal
+
+_CODE = {
+    "train": "fedpapers.experiment.train",
+    "train_gan": "fedpapers.experiment.train_gan",
+    "train_classifier": "fedpapers.experiment.train_classifier",
+}
+BESIDE_DATA = ("writers.npy", "clients.csv")  # in the folders of some data sets, whose rule does not name them
+_STATES = ("train", "train_gan")
+_FOLDERS = {
+    "prepare_data": "about.json",
+    "prepare_partition": "partition.safetensors",
+    "prepare_devices": "devices.safetensors",
+    "compress_seeds": "seeds.safetensors",
+    "judge_generator": "quality.json",
+}
+
+
+def damage(rule: str, path: Path, plan: Plan) -> str | None:
+    """Why a file is not the one that its rule wrote; None if it is, or if nothing can tell.
+
+    Args:
+        rule: The rule that made it.
+        path: The file.
+        plan: Of the configuration.
+    """
+    try:
+        _check(rule, _checked(rule, path), plan)
+    except InputError as error:
+        place, _, why = str(error).partition(": ")
+        if Path(place).name in BESIDE_DATA:
+            return f"{error}".partition("; ")[0] if path.name == "about.json" else None
+        return why.partition("; ")[0] if place == str(path) else None
+    return None
+
+
+def code_of_record(rule: str, path: Path) -> tuple[str, str] | None:
+    """The fingerprint that a record holds, and that of the code now; None for what has no record."""
+    if rule not in _CODE or path.suffix != ".json":
+        return None
+    try:
+        made = str(json.loads(path.read_text(encoding="utf-8"))["made"]["code"])
+    except (OSError, ValueError, KeyError, TypeError):
+        made = ""
+    return made, _code_now(rule)
+
+
+def _checked(rule: str, path: Path) -> Path:
+    """The file by which all files of a job are checked."""
+    if rule in _FOLDERS:
+        return path.with_name(_FOLDERS[rule])
+    return path.with_name(path.name.partition(".")[0] + ".safetensors") if rule in _STATES else path
+
+
+@cache
+def _check(rule: str, path: Path, plan: Plan) -> None:
+    """Raise an `InputError` that begins with the file in which something is wrong."""
+    match rule:
+        case "prepare_data":
+            verify_dataset(path.parent)
+        case "prepare_partition":
+            read_partition(path)
+        case "train":
+            read_record(path)
+        case "prepare_devices":
+            read_devices(path, len(read_dataset(Path(plan.augmentation.dataset_about(None)).parent)))
+        case "compress_seeds":
+            read_seeds(path)
+        case "train_gan":
+            check_record(path, int(path.stem.rpartition("-")[2]), path.parent.name.rpartition("_")[2])
+        case "train_judge":
+            read_judge(path)
+        case "train_classifier" | "judge_generator":
+            check_seal(path)
+
+
+@cache
+def _code_now(rule: str) -> str:
+    return fingerprint(_CODE[rule])

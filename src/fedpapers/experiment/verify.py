@@ -1,0 +1,237 @@
+"""Whether what lies under `results/` belongs to the present code and configuration.
+
+Snakemake says which files there are to be, which rule makes each, and which it would make again. What it does not
+see, as it goes by times, comes from checksums: of the records of training, the data's own, and the stamps of tables
+and figures.
+"""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from fedpapers.errors import InputError
+from fedpapers.experiment.checks import BESIDE_DATA, code_of_record, damage
+from fedpapers.experiment.fingerprint import fingerprint
+from fedpapers.experiment.plan import Plan
+from fedpapers.experiment.run_files import RESULTS
+from fedpapers.files import sha256
+from fedpapers.stamps import digest, read_stamp, stamp_file, versions
+
+_CAUSES = {
+    "updated input files": "what it is made from is newer",
+    "set of input files changed": "it is to be made from other files",
+    "params changed": "its settings or its code changed",
+}
+_UPSTREAM = "what it is made from is to be made again"
+_OTHER_CODE = "it was made by other code"
+_NO_NOTE = "Snakemake has no note of making it"
+_NOTES = ".snakemake/metadata"
+_NO_RESULTS = {RESULTS / "logs", RESULTS / "benchmarks", RESULTS / "README.md"}
+_BESIDE = {"runs": ("run.json", "progress.json"), "data": BESIDE_DATA}
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """A file that a rule makes.
+
+    Attributes:
+        path: Where it lies, or should.
+        rule: What makes it.
+        noted: Whether Snakemake has a note of making it.
+        status: Snakemake's word for its state.
+        pending: Whether Snakemake would make it again.
+    """
+
+    path: Path
+    rule: str
+    noted: bool
+    status: str
+    pending: bool
+
+    @property
+    def stem(self) -> str:
+        """Its name without endings, which files that are made together have in common."""
+        return str(self.path.with_name(self.path.name.partition(".")[0]))
+
+    @property
+    def of_script(self) -> bool:
+        """Whether a script makes it, which leaves a stamp, and not a command, which leaves a record."""
+        return Path(f"scripts/{self.rule}.py").is_file()
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is wrong with an artefact.
+
+    Attributes:
+        artefact: The file or folder; files that differ in their ending alone stand together.
+        problem: `missing`, `stale`, `damaged`, `foreign` (no rule makes it) or `unknown` (nothing says how it came).
+        why: In words.
+        rule: What makes it; None where no rule does.
+        mend: The command that mends it.
+    """
+
+    artefact: str
+    problem: str
+    why: str
+    rule: str | None
+    mend: str
+
+    def __str__(self) -> str:
+        rule = f" ({self.rule})" if self.rule else ""
+        return f"{self.problem}: {self.artefact}{rule}: {self.why}; {self.mend}"
+
+
+@dataclass(frozen=True)
+class _Verdict:
+    """What is wrong with a file, whether Snakemake makes it again by itself, and what else has to go if not."""
+
+    problem: str
+    why: str
+    other: tuple[str, ...] = ()
+    remade: bool = False
+
+
+def verify(plan: Plan, config_files: Sequence[Path]) -> dict[str, Any]:
+    """The report of `fedpapers verify`: how many files were `checked`, `findings`, and `notes` of no consequence.
+
+    Args:
+        plan: Of the configuration.
+        config_files: Its files; none for the checkout's own.
+
+    Raises:
+        InputError: This is no checkout, or Snakemake cannot plan.
+    """
+    artefacts = _planned(plan, config_files)
+    there = [artefact for artefact in artefacts if artefact.path.is_file()]
+    make = shlex.join(["snakemake", "--cores", "all", *_configured(config_files)])
+    findings = [*_findings(artefacts, plan, make), *_foreign({artefact.path for artefact in artefacts})]
+    return {"checked": len(there), "findings": [asdict(one) for one in findings], "notes": _other_versions(there)}
+
+
+def format_verification(report: dict[str, Any]) -> str:
+    """A line for each finding and note, and one that sums up."""
+    found = [str(Finding(**one)) for one in report["findings"]]
+    verdict = f"{len(found)} findings" if found else "all belong to the present code and configuration"
+    return "\n".join([*found, *report["notes"], f"{report['checked']} files checked: {verdict}"])
+
+
+def _planned(plan: Plan, config_files: Sequence[Path]) -> list[Artefact]:
+    """All files that the workflow makes; those of a search of hyper-parameters where some of it lies there."""
+    if not Path("Snakefile").is_file():
+        raise InputError("Snakefile: no such file; expected to be called in a checkout of fedpapers")
+    searched = any((RESULTS / search).exists() for search in plan.config.papers.searches)
+    targets = ["all", "tune"] if searched else ["all"]
+    command = [sys.executable, "-m", "snakemake", "--summary", *targets, *_configured(config_files)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        reason = (done.stderr.strip() or "no message").splitlines()[-1]
+        raise InputError(f"snakemake --summary: {reason}; expected a plan; `snakemake -n` says more")
+    head, *rows = [line.split("\t") for line in done.stdout.splitlines() if "\t" in line]
+    return [_artefact(dict(zip(head, row, strict=True))) for row in rows]
+
+
+def _artefact(row: dict[str, str]) -> Artefact:
+    return Artefact(
+        path=Path(row["output_file"]),
+        rule=row["rule"],
+        noted=row["log-file(s)"] != "-",
+        status=row["status"],
+        pending=row["plan"] == "update pending",
+    )
+
+
+def _configured(config_files: Sequence[Path]) -> list[str]:
+    return ["--configfile", *map(str, config_files)] if config_files else []
+
+
+def _findings(artefacts: Sequence[Artefact], plan: Plan, make: str) -> Iterator[Finding]:
+    """What is wrong with planned files."""
+    if not any(artefact.path.is_file() for artefact in artefacts):
+        yield Finding(str(RESULTS), "missing", "nothing of the plan is there", None, make)
+        return
+    judged = [(artefact, verdict) for artefact in artefacts if (verdict := _judge(artefact, plan))]
+    if not any(artefact.noted for artefact in artefacts):
+        judged = [one for one in judged if one[1].why != _NO_NOTE]
+        why = "Snakemake's notes are not here, so that settings cannot be compared"
+        yield Finding(_NOTES, "unknown", why, None, "bring it along with the results")
+    for (stem, rule, verdict), group in groupby(judged, lambda one: (one[0].stem, one[0].rule, one[1])):
+        paths = [str(artefact.path) for artefact, _ in group]
+        name = f"{stem}.{{{','.join(path.removeprefix(f'{stem}.') for path in paths)}}}" if paths[1:] else paths[0]
+        remove = "" if verdict.remade else f"rm -f {shlex.join([*paths, *verdict.other])} && "
+        # Of its own accord Snakemake makes no file again that is missing between others that are there.
+        mend = f"{remove}{make} {shlex.join([*verdict.other, paths[0]])} all"
+        yield Finding(name, verdict.problem, verdict.why, rule, mend)
+
+
+def _judge(artefact: Artefact, plan: Plan) -> _Verdict | None:
+    """What is wrong with a planned file; None where it is as it should be."""
+    path = artefact.path
+    if not path.is_file():
+        return _Verdict("missing", "it is in the plan and not there", remade=True)
+    stamp = read_stamp(path) if artefact.of_script else None
+    if stamp and stamp["outputs"][str(path)] != sha256(path):
+        return _Verdict("damaged", "it is not what its rule wrote")
+    if not artefact.of_script and (why := damage(artefact.rule, path, plan)):
+        return _Verdict("damaged", why)
+    if artefact.pending:
+        return _Verdict("stale", _CAUSES.get(artefact.status, _UPSTREAM), remade=True)
+    told = _by_stamp(artefact, stamp) if artefact.of_script else _by_record(artefact)
+    return told or (None if artefact.noted else _Verdict("unknown", _NO_NOTE))
+
+
+def _by_stamp(artefact: Artefact, stamp: dict[str, Any] | None) -> _Verdict | None:
+    if stamp is None:
+        return _Verdict("unknown", f"it has no stamp {stamp_file(artefact.path).name}")
+    if stamp["rule"] != artefact.rule or stamp["code"] != _code_of(artefact.rule):
+        return _Verdict("stale", _OTHER_CODE)
+    other = next((file for file, known in stamp["inputs"].items() if _digest(file) != known), None)
+    return _Verdict("stale", f"it was made from another {other}", (other,)) if other else None
+
+
+def _by_record(artefact: Artefact) -> _Verdict | None:
+    code = code_of_record(artefact.rule, artefact.path)
+    return _Verdict("stale", _OTHER_CODE) if code is not None and code[0] != code[1] else None
+
+
+def _foreign(planned: set[Path]) -> Iterator[Finding]:
+    """What no rule makes: whole folders, or single files."""
+    known = planned | {stamp_file(path) for path in planned} | set(RESULTS.glob("report.*")) | _NO_RESULTS
+    known |= {path.parent / name for path in planned for name in _BESIDE.get(path.parts[1], ())}
+    folders = {folder for path in planned for folder in path.parents}
+
+    def look(folder: Path) -> Iterator[Finding]:
+        for path in sorted(folder.iterdir()):
+            if path in folders and path.is_dir() and not path.is_symlink():
+                yield from look(path)
+            elif path not in known and not path.name.startswith(".snakemake"):
+                why = "no rule of this configuration makes it"
+                yield Finding(str(path), "foreign", why, None, f"rm -r {shlex.quote(str(path))}")
+
+    if RESULTS.is_dir():
+        yield from look(RESULTS)
+
+
+def _other_versions(artefacts: Iterable[Artefact]) -> list[str]:
+    """Versions of libraries behind stamped artefacts that are not those here; by design they make nothing stale."""
+    here = versions()
+    stamps = [stamp for artefact in artefacts if artefact.of_script and (stamp := read_stamp(artefact.path))]
+    others = {f"{name} {number}" for stamp in stamps for name, number in (stamp["versions"].items() - here.items())}
+    return [f"note: some of it was made with {', '.join(sorted(others))}"] if others else []
+
+
+@cache
+def _code_of(rule: str) -> str:
+    return fingerprint(f"scripts/{rule}.py")
+
+
+def _digest(file: str) -> str | None:
+    return digest(Path(file)) if Path(file).is_file() else None

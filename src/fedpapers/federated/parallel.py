@@ -1,0 +1,27 @@
+"""Several things at once, on the threads that PyTorch may use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import torch
+
+Result = TypeVar("Result")
+
+
+def at_once(work: Sequence[Callable[[], Result]]) -> list[Result]:
+    """Do several things, each on one thread; a single one on all threads.
+
+    Clients on a thread each do not wait for each other after every operation, as the threads within operations do.
+    """
+    threads = torch.get_num_threads()
+    if threads == 1 or len(work) == 1:
+        return [one() for one in work]
+    torch.set_num_threads(1)
+    try:
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(lambda one: one(), work))
+    finally:
+        torch.set_num_threads(threads)

@@ -1,0 +1,173 @@
+"""`fedpapers verify` on a tiny experiment: what does not belong is named, and its command mends it."""
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+from checkout import snakemake
+
+from fedpapers.stamps import check_seal, digest, read_stamp, sealed
+
+pytestmark = [pytest.mark.workflow, pytest.mark.xdist_group("workflow")]
+
+
+def verify(folder, *options):
+    """The report of a checkout, and the status."""
+    environment = {**os.environ, "PYTHONPATH": str(folder / "src")}
+    command = [sys.executable, "-m", "fedpapers", "verify", "--json", *options]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode in (0, 1), done.stderr
+    return json.loads(done.stdout), done.returncode
+
+
+def found(folder):
+    """Artefact -> problem and rule."""
+    report, status = verify(folder)
+    assert status == bool(report["findings"]) and all("\n" not in one["why"] for one in report["findings"])
+    return {one["artefact"]: (one["problem"], one["rule"]) for one in report["findings"]}
+
+
+def flip_a_byte(path):
+    """Change one bit and leave the file's time as it is."""
+    content, times = bytearray(path.read_bytes()), path.stat()
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def test_a_fresh_result_belongs(finished):
+    report, status = verify(finished)
+    assert report["findings"] == [] and report["notes"] == [] and status == 0 and report["checked"] > 150
+
+
+def test_tables_say_how_they_were_made(finished):
+    tables = finished / "results/dpogl/tables"
+    stamp = json.loads((tables / "accuracy.stamp.json").read_text())
+    for kind in ("md", "tex", "html"):
+        text = (tables / f"accuracy.{kind}").read_text()
+        assert stamp["recipe"] in text and stamp["code"] in text and f"pandas {stamp['versions']['pandas']}" in text
+    assert stamp["recipe"] not in (tables / "accuracy.csv").read_text() and len(pd.read_csv(tables / "accuracy.csv"))
+    assert set(stamp["inputs"]) == {"results/dpogl/runs.csv", "results/dpogl/privacy.csv"}
+    assert len(stamp["outputs"]) == 4 and str(finished) not in json.dumps(stamp)
+
+
+def test_every_script_leaves_a_stamp():
+    scripts = list((Path(__file__).parents[1] / "scripts").glob("*.py"))
+    assert scripts and all(script.read_text().endswith("\nstamp(snakemake)\n") for script in scripts)
+
+
+def test_what_was_altered_is_named_and_mended(checkout):
+    results = checkout / "results"
+    state = sorted(results.glob("runs/dp-ogl_*/round-000004.safetensors"))[0]
+    labels = results / "data/mnist_embedded/labels.npy"
+    network = sorted(results.glob("multfaug/classifiers/*.json"))[0]
+    figure = results / "dpogl/figures/partition.png"
+    for file in (state, labels, network, figure):
+        flip_a_byte(file)
+    table = results / "dpogl/tables/accuracy.md"
+    table.write_text(table.read_text().replace("DPFedAvg", "ours"))
+    (results / "dpogl/tables/structures.csv").unlink()
+    (results / "dpogl/tables/mine.csv").write_text("a\n1\n")
+    shutil.copytree(state.parent, results / "runs/dp-ogl_mine_01234567")
+    report, status = verify(checkout)
+    found = {one["artefact"]: one for one in report["findings"]}
+
+    def of(path):
+        one = found[str(path.relative_to(checkout))]
+        return one["problem"], one["rule"]
+
+    assert status == 1 and of(state) == ("damaged", "train") and of(labels) == ("damaged", "prepare_data")
+    assert of(network) == ("damaged", "train_classifier") and of(figure) == ("damaged", "plot_partition")
+    assert of(table) == ("damaged", "tabulate_accuracy")
+    assert of(results / "dpogl/tables/structures.csv") == ("missing", "tabulate_structures")
+    assert of(results / "dpogl/tables/mine.csv") == of(results / "runs/dp-ogl_mine_01234567") == ("foreign", None)
+    assert {one["problem"] for one in found.values()} <= {"damaged", "missing", "foreign", "stale"}
+
+    for file in (state, labels, network):  # what follows from them would take minutes
+        flip_a_byte(file)
+    targets = {"all"}
+    for one in found.values():
+        if one["rule"] in (None, "plot_partition", "tabulate_accuracy", "tabulate_structures"):
+            remove, _, make = one["mend"].partition("snakemake --cores all ")
+            subprocess.run(remove.removesuffix("&& ") or "true", shell=True, cwd=checkout, check=True)
+            targets |= set(shlex.split(make))
+    made = snakemake(checkout, "--cores", "2", *sorted(targets))
+    assert made.returncode == 0 and verify(checkout)[0]["findings"] == [], made.stderr
+
+
+def test_another_hyper_parameter(checkout):
+    config = yaml.safe_load((checkout / "config.yaml").read_text())
+    config["papers"]["dpogl"]["runs"]["groups"]["learning_rate"] = 0.2
+    config["papers"]["dpogl"]["leakage"]["noise_multiplier"] = 3.0
+    (checkout / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+    old = next((checkout / "results/runs").glob("ogl_*"))
+    named = found(checkout)
+    assert named[f"results/runs/{old.name}"] == ("foreign", None)
+    assert any(name.startswith("results/runs/ogl_") and value == ("missing", "train") for name, value in named.items())
+    assert named["results/dpogl/runs.csv"] == ("stale", "collect_runs")
+    assert named["results/dpogl/leakage_pairs.csv"] == ("stale", "study_leakage")
+    assert not any(name.startswith(("results/multfaug", "results/dpfedmtl")) for name in named)
+
+
+def test_another_code(checkout):
+    for file, old, new in (
+        ("scripts/plot_accuracy_by_round.py", "figures.start()", "figures.start()\nprint('drawn')"),
+        ("src/fedpapers/augment/cgan.py", '"""', '"""A generator. '),
+    ):
+        path = checkout / file
+        path.write_text(path.read_text().replace(old, new, 1))
+    figure = {"results/dpogl/figures/accuracy_by_round.{pdf,png}": ("stale", "plot_accuracy_by_round")}
+    assert found(checkout) == figure
+    shutil.rmtree(checkout / ".snakemake/metadata")
+    assert found(checkout) == {**figure, ".snakemake/metadata": ("unknown", None)}
+    engine = checkout / "src/fedpapers/federated/rounds.py"
+    engine.write_text(engine.read_text() + "\n_MORE = 1\n")
+    rules = {rule for problem, rule in found(checkout).values() if problem == "stale"}
+    assert rules >= {
+        "train",
+        "audit_leakage",
+        "plot_accuracy_by_round",
+    }  # what imports the engine, by records and stamps
+    assert not rules & {"prepare_data", "train_gan", "tabulate_accuracy"}
+
+
+def test_results_that_were_laid_there_by_hand(checkout):
+    for file in (checkout / "results/dpogl/tables").glob("accuracy.*"):
+        file.unlink()
+    (checkout / "results/dpogl/tables/accuracy.stamp.json").unlink(missing_ok=True)
+    for kind in ("csv", "md", "tex", "html"):
+        (checkout / f"results/dpogl/tables/accuracy.{kind}").write_text("mine")
+    assert found(checkout) == {"results/dpogl/tables/accuracy.{csv,tex,md,html}": ("unknown", "tabulate_accuracy")}
+
+
+def test_nothing_was_made_yet(checkout):
+    shutil.rmtree(checkout / "results")
+    assert found(checkout) == {"results": ("missing", None)}
+
+
+def test_seals_and_digests(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(sealed({"accuracy": 0.5, "made": {"seconds": 1}})))
+    check_seal(path)
+    known = digest(path)
+    path.write_text(json.dumps(sealed({"accuracy": 0.5, "made": {"seconds": 2}})))
+    assert digest(path) == known
+    path.write_text(path.read_text().replace("0.5", "0.6"))
+    assert digest(path) != known
+    with pytest.raises(ValueError, match="not what was written"):
+        check_seal(path)
+    assert read_stamp(tmp_path / "a.csv") is None
+
+
+def test_outside_of_a_checkout(tmp_path):
+    shutil.copy2(Path(__file__).parents[1] / "configs/tiny.yaml", tmp_path / "config.yaml")
+    command = [sys.executable, "-m", "fedpapers", "verify"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2 and done.stderr.startswith("error: Snakefile: no such file") and not done.stdout
