@@ -25,8 +25,7 @@ from data_folders import parquet_rows, some_writers, write_celeba, write_hdf5, w
 from safetensors.numpy import load_file, save_file
 
 from fedpapers.cli import main
-from fedpapers.experiment import store
-from fedpapers.files import sha256
+from fedpapers.files import sealed, sha256
 
 CORPUS = Path(__file__).parent / "corpus"
 TINY = Path(__file__).parents[1] / "configs" / "tiny.yaml"
@@ -144,7 +143,7 @@ def record_state(state):
     record = json.loads(path.read_text())
     del record["seal"]
     record["sha256"] = {name: sha256(state.with_name(name)) for name in record["sha256"]}
-    write(path, json.dumps(record | {"seal": store._seal(record)}).encode())
+    write(path, json.dumps(sealed(record)).encode())
 
 
 def record_seeds(seeds):

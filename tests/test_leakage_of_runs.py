@@ -34,7 +34,7 @@ def leaks(monkeypatch):
         ledger = Ledger()
         ledger.record(training_groups.names, mechanism)
         record = {"run": run, "last": 20, "groups": training_groups.members, "ledger": ledger.describe()}
-        monkeypatch.setattr("fedpapers.experiment.account_leakage.read_record", lambda path: record)
+        monkeypatch.setattr("fedpapers.experiment.account_leakage.read_record_of_run", lambda path: record)
         (row,) = account_leakage([{"run": "a", "states": ["state"]}], DELTA)
         return row
 

@@ -30,10 +30,10 @@ from torch import nn
 from fedpapers.errors import InputError
 from fedpapers.experiment import store
 from fedpapers.experiment.spec import Run
-from fedpapers.experiment.store import read_record, read_state, state_path, write_state
+from fedpapers.experiment.store import read_record, read_record_of_run, read_state, state_path, write_state
 from fedpapers.experiment.train import Segment, train_segment
 from fedpapers.federated.rounds import State
-from fedpapers.files import sha256
+from fedpapers.files import sealed, sha256
 from fedpapers.models import Layout
 
 CPU = torch.device("cpu")
@@ -208,7 +208,7 @@ def record_again(state: Path) -> None:
     record = json.loads(path.read_text())
     del record["seal"]
     record["sha256"] = {name: sha256(state.with_name(name)) for name in record["sha256"]}
-    path.write_text(json.dumps(record | {"seal": store._seal(record)}))
+    path.write_text(json.dumps(sealed(record)))
 
 
 def check_refused(segment: Segment, file: Path) -> str:
@@ -228,6 +228,17 @@ def resumed(
     """The second segment of a run, whose first one is to be damaged."""
     shutil.copytree(one_round(), tmp_path / "run")
     return segment_of(make_run(), tmp_path / "run", 1, 2)
+
+
+def test_a_segment_of_another_run_or_round_is_refused_in_a_runs_folder(
+    make_run: Callable[..., Run], one_round: Callable[..., Path], tmp_path: Path
+) -> None:
+    folder = tmp_path / f"mine_{make_run().hash}"
+    shutil.copytree(one_round(), folder)
+    assert read_record_of_run(state_path(folder, 1))["last"] == 1
+    shutil.copytree(one_round(seed=2), folder, dirs_exist_ok=True)
+    with pytest.raises(InputError, match=r"round-000001\.json: of another run or round; delete round-000001"):
+        read_record_of_run(state_path(folder, 1))
 
 
 DAMAGES: dict[str, Callable[[Path], object]] = {

@@ -13,7 +13,8 @@ import pytest
 import yaml
 from checkout import snakemake
 
-from fedpapers.stamps import check_seal, digest, read_stamp, sealed
+from fedpapers.files import read_sealed, sealed
+from fedpapers.stamps import digest, read_stamp
 
 pytestmark = [pytest.mark.workflow, pytest.mark.xdist_group("workflow")]
 
@@ -155,14 +156,14 @@ def test_nothing_was_made_yet(checkout):
 def test_seals_and_digests(tmp_path):
     path = tmp_path / "a.json"
     path.write_text(json.dumps(sealed({"accuracy": 0.5, "made": {"seconds": 1}})))
-    check_seal(path)
+    assert read_sealed(path) == {"accuracy": 0.5, "made": {"seconds": 1}}
     known = digest(path)
     path.write_text(json.dumps(sealed({"accuracy": 0.5, "made": {"seconds": 2}})))
     assert digest(path) == known
     path.write_text(path.read_text().replace("0.5", "0.6"))
     assert digest(path) != known
     with pytest.raises(ValueError, match="not what was written"):
-        check_seal(path)
+        read_sealed(path)
     assert read_stamp(tmp_path / "a.csv") is None
 
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -66,6 +66,32 @@ def parse_json(text: str | bytes) -> Any:
         return json.loads(text)
     except RecursionError:
         raise ValueError("nested too deep") from None
+
+
+def seal_of(content: Mapping[str, Any]) -> str:
+    """A checksum of what a JSON object says."""
+    return hashlib.sha256(canonical_json(content).encode()).hexdigest()
+
+
+def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
+    """A JSON object with a checksum of the rest of it as its last key; see `read_sealed`."""
+    return {**content, "seal": seal_of(content)}
+
+
+def read_sealed(path: Path) -> dict[str, Any]:
+    """Read a JSON object that was `sealed`, without its seal.
+
+    Raises:
+        InputError: It is missing, damaged or edited.
+    """
+    try:
+        content = parse_json(path.read_bytes())
+        whole = content.pop("seal") == seal_of(content)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise InputError(f"{path}: missing or damaged; delete it to make it again") from None
+    if not whole:
+        raise InputError(f"{path}: not what was written; delete it to make it again")
+    return dict(content)
 
 
 def sha256(path: Path) -> str:

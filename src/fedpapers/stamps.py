@@ -7,15 +7,13 @@ A stamp holds no time and no path of this machine: the same runs and code leave 
 from __future__ import annotations
 
 import hashlib
-import json
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from fedpapers.errors import InputError
-from fedpapers.files import canonical_json, sha256, write_json
+from fedpapers.files import canonical_json, parse_json, seal_of, sha256, write_json
 from fedpapers.version import package_version
 
 FORMAT = 1
@@ -60,7 +58,7 @@ def read_stamp(artefact: Path) -> dict[str, Any] | None:
     `code`, `versions`, the digests of the `inputs` and the SHA-256 of all `outputs`.
     """
     try:
-        content = json.loads(stamp_file(artefact).read_text(encoding="utf-8"))
+        content = parse_json(stamp_file(artefact).read_text(encoding="utf-8"))
         usable = content["format"] == FORMAT and str(artefact) in content["outputs"]
         return content if usable and set(content) >= {"rule", "recipe", "code", "versions", "inputs"} else None
     except (OSError, ValueError, KeyError, TypeError):
@@ -76,42 +74,18 @@ def digest(file: Path) -> str:
     """A checksum of what a file says: its SHA-256, for a JSON object without the time that it took to make."""
     if file.suffix == ".json":
         try:
-            content = json.loads(file.read_text(encoding="utf-8"))
+            content = parse_json(file.read_text(encoding="utf-8"))
             kept = {key: value for key, value in content.items() if key not in _VARYING}
-            return _seal(kept)
+            return seal_of(kept)
         except (ValueError, AttributeError):
             pass
     return sha256(file)
-
-
-def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
-    """A JSON object with a checksum of the rest of it as its last key; see `check_seal`."""
-    return {**content, "seal": _seal(content)}
-
-
-def check_seal(path: Path) -> None:
-    """Compare a JSON file with its seal.
-
-    Raises:
-        InputError: It is missing or damaged.
-    """
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        whole = content.pop("seal") == _seal(content)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        whole = False
-    if not whole:
-        raise InputError(f"{path}: missing or not what was written; delete it to make it again")
 
 
 def versions() -> dict[str, str]:
     """What a result may depend on besides code and settings: this package, Python and libraries."""
     here = {"fedpapers": package_version(), "Python": platform.python_version()}
     return here | {name: _version_of(name) for name in _LIBRARIES}
-
-
-def _seal(content: Mapping[str, Any]) -> str:
-    return hashlib.sha256(canonical_json(content).encode()).hexdigest()
 
 
 def _recipe(job: Any) -> str:

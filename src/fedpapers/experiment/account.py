@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fedpapers.experiment.store import read_record
+from fedpapers.experiment.store import read_record_of_run
 from fedpapers.privacy.accounting import epsilon
 from fedpapers.privacy.ledger import Ledger, spending_groups
 
@@ -34,7 +34,7 @@ def account(table: Iterable[Mapping[str, Any]], delta: float, accountants: Seque
     return [
         row
         for planned in table
-        for row in _account_run(planned["run"], read_record(Path(planned["states"][-1])), delta, accountants)
+        for row in _account_run(planned["run"], read_record_of_run(Path(planned["states"][-1])), delta, accountants)
     ]
 
 

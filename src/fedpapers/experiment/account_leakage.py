@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedpapers.experiment.spec import Run
-from fedpapers.experiment.store import read_record
+from fedpapers.experiment.store import read_record_of_run
 from fedpapers.groups import Groups
 from fedpapers.privacy.group_mechanisms import ALGORITHMS, Training
 from fedpapers.privacy.leakage_report import leakage_report
@@ -38,7 +38,10 @@ def account_leakage(table: Iterable[Mapping[str, Any]], delta: float) -> list[di
         table: The run table of the workflow; of each run the last state's record is read.
         delta: δ.
     """
-    return [{"run": row["run"], "delta": delta} | _of_run(read_record(Path(row["states"][-1])), delta) for row in table]
+    return [
+        {"run": row["run"], "delta": delta} | _of_run(read_record_of_run(Path(row["states"][-1])), delta)
+        for row in table
+    ]
 
 
 def _of_run(record: Mapping[str, Any], delta: float) -> dict[str, float | None]:

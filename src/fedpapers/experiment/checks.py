@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from pathlib import Path
 
@@ -14,8 +13,8 @@ from fedpapers.data.partition import read_partition
 from fedpapers.errors import InputError
 from fedpapers.experiment.fingerprint import fingerprint
 from fedpapers.experiment.plan import Plan
-from fedpapers.experiment.store import read_record
-from fedpapers.stamps import check_seal
+from fedpapers.experiment.store import read_record_of_run
+from fedpapers.files import parse_json, read_sealed
 
 _CODE = {
     "train": "fedpapers.experiment.train",
@@ -56,7 +55,7 @@ def code_of_record(rule: str, path: Path) -> tuple[str, str] | None:
     if rule not in _CODE or path.suffix != ".json":
         return None
     try:
-        made = str(json.loads(path.read_text(encoding="utf-8"))["made"]["code"])
+        made = str(parse_json(path.read_bytes())["made"]["code"])
     except (OSError, ValueError, KeyError, TypeError):
         made = ""
     return made, _code_now(rule)
@@ -78,7 +77,7 @@ def _check(rule: str, path: Path, plan: Plan) -> None:
         case "prepare_partition":
             read_partition(path)
         case "train":
-            read_record(path)
+            read_record_of_run(path)
         case "prepare_devices":
             read_devices(path, len(read_dataset(Path(plan.augmentation.dataset_about(None)).parent)))
         case "compress_seeds":
@@ -87,8 +86,16 @@ def _check(rule: str, path: Path, plan: Plan) -> None:
             check_record(path, int(path.stem.rpartition("-")[2]), path.parent.name.rpartition("_")[2])
         case "train_judge":
             read_judge(path)
-        case "train_classifier" | "judge_generator":
-            check_seal(path)
+        case "train_classifier":
+            _check_hash(path, path.stem)
+        case "judge_generator":
+            _check_hash(path, path.parent.name)
+
+
+def _check_hash(path: Path, name: str) -> None:
+    """Compare a sealed file with its seal, and its hash with that at the end of a name."""
+    if read_sealed(path).get("hash") != name.rpartition("_")[2]:
+        raise InputError(f"{path}: of another description; delete it to make it again")
 
 
 @cache

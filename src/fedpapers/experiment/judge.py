@@ -17,12 +17,11 @@ from fedpapers.data.devices import Devices, read_devices
 from fedpapers.data.format import Dataset, verify_dataset
 from fedpapers.errors import InputError
 from fedpapers.experiment.augmentation_spec import GanSpec
-from fedpapers.files import replacing, write_json
+from fedpapers.files import replacing, sealed, write_json
 from fedpapers.randomness import Purpose, generator
 from fedpapers.relay.compression import sparsify
 from fedpapers.relay.layouts import LABELS
 from fedpapers.relay.privacy import LEAST_SAMPLES, CommonMap, own_map_privacy
-from fedpapers.stamps import sealed
 
 _MAP_SEED = 0  # one map for all repetitions
 _MOST_JUDGED = 200  # real and generated digits of each label

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from safetensors.torch import save_file
 
 from fedpapers.errors import InputError
 from fedpapers.federated.rounds import State
-from fedpapers.files import canonical_json, parse_json, replacing, sha256, write_json
+from fedpapers.files import canonical_json, parse_json, replacing, seal_of, sealed, sha256, write_json
 from fedpapers.memory import room
 from fedpapers.models import Layout
 
@@ -85,35 +84,42 @@ def write_record(state: Path, made: Mapping[str, Any]) -> None:
     """Write the record of a segment, last of its files: with it the segment is complete."""
     checksums = {file.name: sha256(file) for file in _recorded(state)}
     record = {"format": FORMAT, **made, "sha256": checksums}
-    write_json(state.with_suffix(".json"), record | {"seal": _seal(record)})
+    write_json(state.with_suffix(".json"), sealed(record))
 
 
-def read_record(state: Path) -> dict[str, Any]:
+def read_record_of_run(state: Path) -> dict[str, Any]:
+    """The record of a segment that lies in its run's folder, which is named after the run's hash; see `read_record`."""
+    return read_record(state, state.parent.name.rpartition("_")[2])
+
+
+def read_record(state: Path, hash: str | None = None) -> dict[str, Any]:
     """The record of a segment, checked against the files that it speaks of.
 
+    Args:
+        state: The state; its name says after which round.
+        hash: Of the run that it has to be of; None where any will do.
+
     Raises:
-        InputError: The record is missing or damaged, or a file is not the one that was recorded.
+        InputError: The record is missing or damaged, of another run or round, or a file is not the one that was
+            recorded.
     """
     path = state.with_suffix(".json")
     try:
         record: dict[str, Any] = parse_json(path.read_text(encoding="utf-8"))
         version, checksums = record["format"], {file: record["sha256"][file.name] for file in _recorded(state)}
-        sealed = record.pop("seal") == _seal(record)
+        whole = record.pop("seal") == seal_of(record)  # its ledger decides on ε
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise InputError(f"{path}: missing or damaged; delete {state.stem}.* there to train it again") from None
     if version != FORMAT:
         raise InputError(f"{path}: format {version}; expected {FORMAT}; delete {state.stem}.* to train it again")
-    if not sealed:
+    if not whole:
         raise InputError(f"{path}: not the record that was written; delete {state.stem}.* there to train it again")
+    if hash is not None and (record.get("hash"), record.get("last")) != (hash, int(state.stem.rpartition("-")[2])):
+        raise InputError(f"{path}: of another run or round; delete {state.stem}.* there to train it again")
     for file, expected in checksums.items():
         if not file.is_file() or sha256(file) != expected:
             raise InputError(f"{file}: not the file that was written; delete {state.stem}.* there to train it again")
     return record
-
-
-def _seal(record: Mapping[str, Any]) -> str:
-    """A checksum of a record's own content: its ledger decides on ε."""
-    return hashlib.sha256(canonical_json(record).encode()).hexdigest()
 
 
 def _recorded(state: Path) -> list[Path]:

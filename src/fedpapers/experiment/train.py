@@ -167,9 +167,9 @@ def _start(segment: Segment, federation: Federation) -> tuple[State, Ledger]:
     if segment.first == 0:
         return federation.initial_state(), Ledger()
     path = store.state_path(segment.folder, segment.first)
-    record = store.read_record(path)
-    if record.get("hash") != segment.run.hash or "ledger" not in record:
-        raise InputError(f"{path.with_suffix('.json')}: of another run; delete {path.stem}.* there to train it again")
+    record = store.read_record(path, segment.run.hash)
+    if "ledger" not in record:
+        raise InputError(f"{path.with_suffix('.json')}: without a ledger; delete {path.stem}.* there to train it again")
     layout = federation.learner.layout
     groups, clients = len(federation.groups.names), len(federation.clients)
     return (

@@ -18,8 +18,7 @@ from fedpapers.data.format import Dataset, verify_dataset
 from fedpapers.experiment.augmentation_spec import ClassifierSpec
 from fedpapers.experiment.environment import environment
 from fedpapers.experiment.fingerprint import fingerprint
-from fedpapers.files import write_json
-from fedpapers.stamps import sealed
+from fedpapers.files import sealed, write_json
 
 
 def train_classifier(

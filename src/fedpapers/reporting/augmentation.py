@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from fedpapers.errors import InputError
+from fedpapers.files import read_sealed
 from fedpapers.reporting.tables import NOT_AVAILABLE, mean_and_sd
 
 MEASURES = ("precision", "recall", "f1", "recognised", "recognised_of_real", "own_map_privacy", "common_map_privacy")
@@ -26,7 +25,7 @@ def collect_cells(cells: Iterable[Mapping[str, Any]], files: Iterable[str]) -> p
     Raises:
         InputError: A file is missing or not one of a network.
     """
-    results = {Path(file).stem: _read(file) for file in files}
+    results = {Path(file).stem: read_sealed(Path(file)) for file in files}
     rows = []
     for cell in cells:
         accuracy = {}
@@ -43,7 +42,7 @@ def collect_quality(cells: Iterable[Mapping[str, Any]], files: Iterable[str]) ->
     Raises:
         InputError: A file is missing or not a judgement.
     """
-    results = {Path(file).parent.name: _read(file) for file in files}
+    results = {Path(file).parent.name: read_sealed(Path(file)) for file in files}
     rows = [{**cell, **{measure: results[cell["gan"]][measure] for measure in MEASURES}} for cell in cells]
     return pd.DataFrame(rows, columns=None if rows else ["compression", "deadline", "seed", *MEASURES])
 
@@ -85,11 +84,3 @@ def augmentation_table(cells: pd.DataFrame) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
-
-
-def _read(file: str) -> dict[str, Any]:
-    try:
-        content: dict[str, Any] = json.loads(Path(file).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{file}: cannot be read ({error}); delete it to make it again") from None
-    return content
