@@ -1,12 +1,13 @@
 """Some samples of some clients of a data set."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from fedpapers.errors import one_line
+from fedpapers.files import read_sealed
 from fedpapers.reporting import figures
 from fedpapers.reporting.contact_sheet import plot_contact_sheet
 from fedpapers.stamps import stamp
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 
 figures.start()
 folder = Path(snakemake.input[0]).parent
-about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
+with one_line():
+    about = read_sealed(folder / "about.json")
 clients = pd.read_csv(folder / "clients.csv", dtype={"writer": str}, keep_default_na=False)
 figure = plot_contact_sheet(
     np.load(folder / "images.npy", mmap_mode="r", allow_pickle=False),

@@ -1,12 +1,12 @@
 """Which device holds how many samples of which label."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
+from fedpapers.errors import one_line
+from fedpapers.files import read_sealed
 from fedpapers.reporting import figures
+from fedpapers.reporting.collect import read_histogram
 from fedpapers.reporting.partition import plot_partition
 from fedpapers.stamps import stamp
 
@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     snakemake: Any
 
 figures.start()
-histogram = pd.read_csv(snakemake.input.histogram, dtype={"client": str}, keep_default_na=False)
-about = json.loads(Path(snakemake.input.about).read_text(encoding="utf-8"))
+with one_line():
+    histogram = read_histogram(Path(snakemake.input.histogram))
+    about = read_sealed(Path(snakemake.input.about))
 of_devices = histogram[histogram["split"] == "train"]
 figure = plot_partition(of_devices, about["classes"], about["groups"], about["data"])
 figures.save(figure, snakemake.output.png, snakemake.output.pdf)

@@ -284,6 +284,10 @@ def test_the_network_learns_and_repeats(few, tmp_path):
     write_judge(tmp_path / "judge.safetensors", learnt)
     read = read_judge(tmp_path / "judge.safetensors")
     assert (answers(read, few[0]) == answers(learnt, few[0])).all()
+    change = (tmp_path / "judge.safetensors").read_bytes()
+    (tmp_path / "judge.safetensors").write_bytes(change[:-7] + bytes([change[-7] ^ 1]) + change[-6:])
+    with pytest.raises(InputError, match="not the network that was written"):
+        read_judge(tmp_path / "judge.safetensors")
     one, two = (train_network(*few, 1, 8, 1e-3, 0, client=client) for client in (1, 1))
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
 

@@ -148,7 +148,8 @@ def record_state(state):
 
 def record_seeds(seeds):
     about = json.loads(seeds.with_name("about.json").read_text())
-    write(seeds.with_name("about.json"), json.dumps(about | {"sha256": sha256(seeds)}).encode())
+    del about["seal"]
+    write(seeds.with_name("about.json"), json.dumps(sealed(about | {"sha256": sha256(seeds)})).encode())
 
 
 def state_of_another_model(folder):

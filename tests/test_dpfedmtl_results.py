@@ -11,7 +11,7 @@ import pytest
 
 from fedpapers.errors import InputError
 from fedpapers.experiment.guarantees import CURVES, EPSILONS
-from fedpapers.files import sha256
+from fedpapers.files import sealed, sha256
 from fedpapers.reporting import figures, published
 from fedpapers.reporting.dpfedmtl import (
     METHODS,
@@ -134,7 +134,7 @@ def test_clients_are_counted_from_the_partition(tmp_path):
     )
     about = {"data": "FEMNIST-like (generated)", "generated": True, "classes": ["0", "1", "2"], "groups": {}}
     about["histogram_sha256"] = sha256(tmp_path / "histogram.csv")
-    (tmp_path / "about.json").write_text(json.dumps(about))
+    (tmp_path / "about.json").write_text(json.dumps(sealed(about)))
     counts = count_clients([{"dataset": "femnist", "folder": str(tmp_path)}])
     (row,) = counts.to_dict("records")
     assert (row["clients"], row["samples"], row["mean"], row["classes"]) == (2, 16, 8, 3)

@@ -23,6 +23,7 @@ from fedpapers.data import format as on_disk
 from fedpapers.data import mnist
 from fedpapers.data.format import Dataset, read_dataset, verify_dataset, write_dataset
 from fedpapers.data.mnist import prepare_mnist
+from fedpapers.files import sealed
 
 REAL = Path(__file__).parents[1].parent / "shared" / "data" / "mnist"
 IMAGES, LABELS = "train-images-idx3-ubyte", "train-labels-idx1-ubyte"
@@ -339,7 +340,8 @@ def change(folder: Path, file: str, edit: Callable[[bytes], bytes]) -> None:
 def describe(folder: Path, edit: Callable[[dict[str, object]], object]) -> None:
     about = json.loads((folder / "about.json").read_text())
     edit(about)
-    (folder / "about.json").write_text(json.dumps(about))
+    about.pop("seal", None)
+    (folder / "about.json").write_text(json.dumps(sealed(about)))
 
 
 def replace_labels(folder: Path, labels: NDArray[np.int64]) -> None:

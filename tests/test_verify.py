@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -101,6 +102,37 @@ def test_what_was_altered_is_named_and_mended(checkout):
             targets |= set(shlex.split(make))
     made = snakemake(checkout, "--cores", "2", *sorted(targets))
     assert made.returncode == 0 and verify(checkout)[0]["findings"] == [], made.stderr
+
+
+def kinds_of_files(folder):
+    """Rule -> one file of each kind that it makes."""
+    _, *rows = [line.split("\t") for line in snakemake(folder, "--summary", "all").stdout.splitlines() if "\t" in line]
+    kinds = {}
+    for file, _, rule, *_ in rows:
+        kinds.setdefault(rule, {}).setdefault(re.sub(r".*\d\.|.*_[0-9a-f]{8}\.", "", Path(file).name), file)
+    return {rule: list(files.values()) for rule, files in kinds.items()}
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_a_flipped_bit_in_a_file_of_every_rule_is_named(checkout, place):
+    flipped = {rule: files[place] for rule, files in kinds_of_files(checkout).items() if len(files) > place}
+    for file in flipped.values():
+        flip_a_byte(checkout / file)
+    damaged = {(name, rule) for name, (problem, rule) in found(checkout).items() if problem == "damaged"}
+    missed = {(file, rule) for rule, file in flipped.items()} - damaged
+    assert len(flipped) > 5 and not missed
+
+
+def test_a_consistent_file_of_something_else_is_named(checkout):
+    results = checkout / "results"
+    one, other = sorted(results.glob("runs/dp-ogl_*/round-000004.json"))[:2]
+    for kind in ("safetensors", "metrics.csv", "clients.csv", "json"):
+        shutil.copy2(other.with_suffix(f".{kind}"), one.with_suffix(f".{kind}"))
+    shutil.copy2(other.with_name("run.json"), one.with_name("run.json"))
+    (results / "bench").mkdir()
+    named = found(checkout)
+    assert named[str(one.relative_to(checkout))] == named[str(one.with_name("run.json").relative_to(checkout))]
+    assert named[str(one.relative_to(checkout))] == ("damaged", "train") and "results/bench" not in named
 
 
 def test_another_hyper_parameter(checkout):

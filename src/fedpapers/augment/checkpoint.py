@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save, save_file
 from torch import Tensor, nn
 
 from fedpapers.augment.cgan import Gan, Generator
 from fedpapers.augment.classifier import network
 from fedpapers.errors import InputError
-from fedpapers.files import canonical_json, parse_json, replacing, sha256, write_json
+from fedpapers.files import canonical_json, parse_json, replacing, seal_of, sealed, sha256, write_json
 
 FORMAT = 1
 
@@ -28,7 +29,8 @@ def write_state(path: Path, gan: Gan, made: dict[str, Any]) -> None:
         made: What the record says of it.
     """
     _save(path, gan.tensors(), {"step": gan.step})
-    write_json(path.with_suffix(".json"), {"format": FORMAT, **made, "step": gan.step, "sha256": sha256(path)})
+    record = {"format": FORMAT, **made, "step": gan.step, "sha256": sha256(path)}
+    write_json(path.with_suffix(".json"), sealed(record))
 
 
 def read_state(path: Path, gan: Gan, step: int, hash: str) -> None:
@@ -57,14 +59,18 @@ def read_generator(path: Path, step: int, hash: str) -> Generator:
 
 
 def write_judge(path: Path, judge: nn.Sequential) -> None:
-    """Write a network's parameters."""
-    _save(path, {name: value.contiguous() for name, value in judge.state_dict().items()}, {"step": 0})
+    """Write a network's parameters, and a checksum of them in the same file."""
+    tensors = {name: value.contiguous() for name, value in judge.state_dict().items()}
+    _save(path, tensors, {"step": 0, "sha256": _checksum(tensors)})
 
 
 def read_judge(path: Path) -> nn.Sequential:
     """Read what `write_judge` wrote; InputError where it is missing or damaged."""
     judge = network()
-    _fill(path, judge, _load(path, 0), "")
+    head, tensors = _open(path)
+    if head != {"format": FORMAT, "step": 0, "sha256": _checksum(tensors)}:
+        raise InputError(f"{path}: not the network that was written; {_AGAIN}")
+    _fill(path, judge, tensors, "")
     return judge
 
 
@@ -78,10 +84,13 @@ def check_record(path: Path, step: int, hash: str) -> None:
     try:
         content = parse_json(record.read_text(encoding="utf-8"))
         stated = tuple(content[key] for key in ("format", "step", "hash", "sha256"))
+        whole = content.pop("seal") == seal_of(content)
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(f"{record}: missing or damaged; {_AGAIN}") from None
     if stated[:3] != (FORMAT, step, hash):
         raise InputError(f"{record}: of format, step and hash {stated[:3]}; expected {(FORMAT, step, hash)}; {_AGAIN}")
+    if not whole:
+        raise InputError(f"{record}: not the record that was written; {_AGAIN}")
     if not path.is_file() or sha256(path) != stated[3]:
         raise InputError(f"{path}: not the file that was written; {_AGAIN}")
 
@@ -98,15 +107,25 @@ def _save(path: Path, tensors: dict[str, Tensor], about: dict[str, Any]) -> None
         save_file(tensors, temporary, metadata={"fedpapers": canonical_json({"format": FORMAT, **about})})
 
 
+def _checksum(tensors: dict[str, Tensor]) -> str:
+    return hashlib.sha256(save(tensors)).hexdigest()
+
+
 def _load(path: Path, step: int, prefix: str = "") -> dict[str, Tensor]:
+    head, found = _open(path, prefix)
+    if head != {"format": FORMAT, "step": step}:
+        raise InputError(f"{path}: {head}; expected format {FORMAT}, step {step}; {_AGAIN}")
+    return found
+
+
+def _open(path: Path, prefix: str = "") -> tuple[Any, dict[str, Tensor]]:
+    """What a file says of itself, and those of its tensors whose names begin so."""
     try:
         with safe_open(path, framework="pt") as file:
-            about = parse_json((file.metadata() or {}).get("fedpapers", "{}"))
+            head = parse_json((file.metadata() or {}).get("fedpapers", "{}"))
             found = {name: file.get_tensor(name) for name in file.keys() if name.startswith(prefix)}  # noqa: SIM118
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; expected a trained network") from None
     except (SafetensorError, ValueError, OSError) as error:
         raise InputError(f"{path}: damaged ({error}); {_AGAIN}") from None
-    if about != {"format": FORMAT, "step": step}:
-        raise InputError(f"{path}: {about}; expected format {FORMAT}, step {step}; {_AGAIN}")
-    return found
+    return head, found

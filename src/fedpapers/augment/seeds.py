@@ -13,7 +13,7 @@ from safetensors.numpy import save
 
 from fedpapers.data.devices import Devices
 from fedpapers.errors import InputError
-from fedpapers.files import canonical_json, parse_json, replacing, sha256, write_json
+from fedpapers.files import canonical_json, parse_json, read_sealed, replacing, sealed, sha256, write_json
 from fedpapers.randomness import Purpose, generator
 from fedpapers.relay.compression import DENSE_BITS, csr_bits, mean_sample_bits, sparsify
 from fedpapers.relay.layouts import LABELS
@@ -67,7 +67,8 @@ def write_seeds(folder: Path, images: Images, labels: Labels, compression: float
         "csr_bits_assumed": mean_sample_bits(compression) * len(labels),
         "dense_bits": DENSE_BITS * len(labels),
     }
-    write_json(folder / "about.json", about | {"compression": compression, **sizes, "sha256": sha256(folder / FILE)})
+    checksum = {"sha256": sha256(folder / FILE)}
+    write_json(folder / "about.json", sealed({**about, "compression": compression, **sizes, **checksum}))
 
 
 def read_seeds(path: Path) -> tuple[Images, Labels]:
@@ -77,7 +78,7 @@ def read_seeds(path: Path) -> tuple[Images, Labels]:
         InputError: The file is missing, damaged, or not the one that `about.json` speaks of.
     """
     try:
-        about = parse_json((path.parent / "about.json").read_text(encoding="utf-8"))
+        about = read_sealed(path.with_name("about.json"))
         if about["sha256"] != sha256(path):
             raise InputError(f"{path}: not the file that was written; delete it to make it again")
         with safe_open(path, framework="np") as file:

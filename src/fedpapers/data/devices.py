@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from fedpapers.errors import InputError
-from fedpapers.files import canonical_json, parse_json, replacing, write_json
+from fedpapers.files import canonical_json, parse_json, replacing, sealed, sha256, write_json
 from fedpapers.randomness import Purpose, generator
 
 FORMAT = 1
@@ -80,7 +80,8 @@ class Devices:
                 pairs = zip(present.tolist(), counts.tolist(), strict=True)
                 table.writerows((client, split, label, count) for label, count in pairs)
         about = {"data": name, "classes": list(classes), "groups": {}, "counts": sizes, "shared": self.shared}
-        write_json(folder / "about.json", about | {"targets": self.targets.tolist()})
+        about |= {"targets": self.targets.tolist(), "histogram_sha256": sha256(folder / "histogram.csv")}
+        write_json(folder / "about.json", sealed(about))
         with replacing(folder / FILE) as path:
             path.write_bytes(save(arrays, metadata={"fedpapers": canonical_json(head)}))
 

@@ -8,7 +8,6 @@ folders at their start: images stay on disk until they are used, and this module
 from __future__ import annotations
 
 import csv
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -20,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedpapers.errors import InputError
-from fedpapers.files import replacing, sha256, write_json
+from fedpapers.files import parse_json, replacing, seal_of, sealed, sha256, write_json
 
 FORMAT = 1
 
@@ -146,7 +145,7 @@ def write_dataset(
             path = new("clients.csv")
             _write_clients(path, writers, writer_names)
             done("clients.csv", path)
-        write_json(about_file, about)
+        write_json(about_file, sealed(about))
         # From here to the last move the folder holds old and new files, so it must not pass for a data set.
         (folder / "about.json").unlink(missing_ok=True)
         if writers is None:
@@ -269,19 +268,21 @@ def _read_clients(path: Path, count: int) -> tuple[str, ...]:
 
 def _read_about(path: Path) -> dict[str, Any]:
     try:
-        about = json.loads(path.read_text(encoding="utf-8"))
+        about = parse_json(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(
             f"{path}: no such file, so {path.parent} is not a prepared data set, or its preparation was interrupted; "
             f"{_AGAIN}"
         ) from None
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read as JSON: {one_line(error)}; {_AGAIN}") from None
     version = about.get("format") if isinstance(about, dict) else None
     if version != FORMAT:
         raise InputError(f"{path}: the format version is {version!r}; expected {FORMAT}; {_AGAIN}")
     if not _is_complete(about):
         raise InputError(f"{path}: the description is incomplete or of wrong types; {_AGAIN}")
+    if about.pop("seal", None) != seal_of(about):
+        raise InputError(f"{path}: not the description that was written; {_AGAIN}")
     return dict(about)
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import Any
+
+import torch
 
 from fedpapers.augment.checkpoint import check_record, read_judge
 from fedpapers.augment.seeds import read_seeds
@@ -11,10 +14,11 @@ from fedpapers.data.devices import read_devices
 from fedpapers.data.format import read_dataset, verify_dataset
 from fedpapers.data.partition import read_partition
 from fedpapers.errors import InputError
+from fedpapers.experiment.environment import environment
 from fedpapers.experiment.fingerprint import fingerprint
 from fedpapers.experiment.plan import Plan
 from fedpapers.experiment.store import read_record_of_run
-from fedpapers.files import parse_json, read_sealed
+from fedpapers.files import parse_json, read_sealed, sha256
 
 _CODE = {
     "train": "fedpapers.experiment.train",
@@ -52,13 +56,25 @@ def damage(rule: str, path: Path, plan: Plan) -> str | None:
 
 def code_of_record(rule: str, path: Path) -> tuple[str, str] | None:
     """The fingerprint that a record holds, and that of the code now; None for what has no record."""
+    made = _made(rule, path)
+    return None if made is None else (str(made.get("code", "")), _code_now(rule))
+
+
+def other_versions(rule: str, path: Path) -> set[str]:
+    """The versions that a record speaks of which are not those here."""
+    made, here = _made(rule, path) or {}, environment(torch.device("cpu"), "")
+    known = {key: made[key] for key in ("fedpapers", "python", "torch", "numpy") if key in made}
+    return {f"{key.replace('python', 'Python')} {number}" for key, number in known.items() if number != here[key]}
+
+
+def _made(rule: str, path: Path) -> dict[str, Any] | None:
+    """What a record says of the environment, nothing if it cannot be read; None for what has no record."""
     if rule not in _CODE or path.suffix != ".json":
         return None
     try:
-        made = str(parse_json(path.read_bytes())["made"]["code"])
+        return dict(parse_json(path.read_bytes())["made"])
     except (OSError, ValueError, KeyError, TypeError):
-        made = ""
-    return made, _code_now(rule)
+        return {}
 
 
 def _checked(rule: str, path: Path) -> Path:
@@ -75,11 +91,13 @@ def _check(rule: str, path: Path, plan: Plan) -> None:
         case "prepare_data":
             verify_dataset(path.parent)
         case "prepare_partition":
-            read_partition(path)
+            read_partition(path, spec=plan.recipe_of(path.parent.name).noted())
+            _check_beside(path.with_name("about.json"), "histogram.csv")
         case "train":
             read_record_of_run(path)
         case "prepare_devices":
             read_devices(path, len(read_dataset(Path(plan.augmentation.dataset_about(None)).parent)))
+            _check_beside(path.with_name("about.json"), "histogram.csv")
         case "compress_seeds":
             read_seeds(path)
         case "train_gan":
@@ -90,6 +108,14 @@ def _check(rule: str, path: Path, plan: Plan) -> None:
             _check_hash(path, path.stem)
         case "judge_generator":
             _check_hash(path, path.parent.name)
+            _check_beside(path, "generated.safetensors")
+
+
+def _check_beside(about: Path, file: str) -> None:
+    """Compare a file that lies beside a sealed one with the checksum in it."""
+    beside = about.with_name(file)
+    if not beside.is_file() or sha256(beside) != read_sealed(about).get(f"{beside.stem}_sha256"):
+        raise InputError(f"{beside}: not the file that was written; delete it to make it again")
 
 
 def _check_hash(path: Path, name: str) -> None:

@@ -17,7 +17,7 @@ from fedpapers.data.devices import Devices, read_devices
 from fedpapers.data.format import Dataset, verify_dataset
 from fedpapers.errors import InputError
 from fedpapers.experiment.augmentation_spec import GanSpec
-from fedpapers.files import replacing, sealed, write_json
+from fedpapers.files import replacing, sealed, sha256, write_json
 from fedpapers.randomness import Purpose, generator
 from fedpapers.relay.compression import sparsify
 from fedpapers.relay.layouts import LABELS
@@ -59,7 +59,8 @@ def judge_generator(
     found = quality(features(trained, real), real_labels, features(trained, made), made_labels)
     by_label = {str(label): float(right[made_labels == label].mean()) for label in np.unique(made_labels).tolist()}
     every = np.repeat(np.arange(LABELS), _SHOWN)
-    with replacing(output.with_name("generated.safetensors")) as path:
+    shown = output.with_name("generated.safetensors")
+    with replacing(shown) as path:
         path.write_bytes(save({"images": generate(makes, every, spec.devices.seed + 1), "labels": every}))
     report = {
         "hash": spec.hash,
@@ -69,6 +70,7 @@ def judge_generator(
         "recognised": sum(by_label.values()) / LABELS,
         "recognised_by_label": by_label,
         "recognised_of_real": float((answers(trained, real) == real_labels).mean()),
+        "generated_sha256": sha256(shown),
         **_privacy(seeds, real, real_labels, spec.compression),
     }
     write_json(output, sealed(report))

@@ -19,6 +19,7 @@ from fedpapers.experiment.config import Config, load_config
 from fedpapers.experiment.dataset_spec import CelebaData, FemnistData, MnistData
 from fedpapers.experiment.grid import PlannedRun, run_table
 from fedpapers.experiment.leakage_plan import LeakagePlan
+from fedpapers.experiment.partition_spec import PartitionRecipe
 from fedpapers.experiment.prepare_data import code_of
 from fedpapers.experiment.relay_plan import RelayPlan
 from fedpapers.experiment.run_files import (
@@ -105,6 +106,10 @@ class Plan:
         """The recipe of a partition, as JSON."""
         run: Run = known(self._partitions, wildcards.partition)
         return run.recipe.canonical()
+
+    def recipe_of(self, partition: str) -> PartitionRecipe:
+        """The recipe of the partition in a folder of this name."""
+        return known(self._partitions, partition).recipe
 
     def partition_input(self, wildcards: Any) -> str:
         """The data set of a partition."""

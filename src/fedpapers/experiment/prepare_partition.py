@@ -18,7 +18,7 @@ from fedpapers.experiment.partition_spec import (
     ShardsPartition,
     WriterPartition,
 )
-from fedpapers.files import sha256, write_json
+from fedpapers.files import sealed, sha256, write_json
 
 
 def prepare_partition(recipe: PartitionRecipe, dataset_folder: Path, folder: Path) -> None:
@@ -33,7 +33,7 @@ def prepare_partition(recipe: PartitionRecipe, dataset_folder: Path, folder: Pat
     groups = recipe.structure.build().members if recipe.structure else {}
     about = {key: dataset.about[key] for key in ("generated", "classes")}
     about |= {"groups": groups, "histogram_sha256": sha256(folder / "histogram.csv")}
-    write_json(folder / "about.json", {"data": dataset.about["name"], **about})
+    write_json(folder / "about.json", sealed({"data": dataset.about["name"], **about}))
 
 
 def make_partition(recipe: PartitionRecipe, dataset: Dataset) -> Partition:

@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from fedpapers.errors import InputError
-from fedpapers.experiment.checks import BESIDE_DATA, code_of_record, damage
+from fedpapers.experiment.checks import BESIDE_DATA, code_of_record, damage, other_versions
 from fedpapers.experiment.fingerprint import fingerprint
 from fedpapers.experiment.plan import Plan
 from fedpapers.experiment.run_files import RESULTS
-from fedpapers.files import sha256
+from fedpapers.experiment.spec import Run
+from fedpapers.files import parse_json, sha256
 from fedpapers.stamps import digest, read_stamp, stamp_file, versions
 
 _CAUSES = {
@@ -34,7 +35,7 @@ _UPSTREAM = "what it is made from is to be made again"
 _OTHER_CODE = "it was made by other code"
 _NO_NOTE = "Snakemake has no note of making it"
 _NOTES = ".snakemake/metadata"
-_NO_RESULTS = {RESULTS / "logs", RESULTS / "benchmarks", RESULTS / "README.md"}
+_NO_RESULTS = {RESULTS / "logs", RESULTS / "benchmarks", RESULTS / "bench", RESULTS / "README.md"}
 _BESIDE = {"runs": ("run.json", "progress.json"), "data": BESIDE_DATA}
 
 
@@ -114,6 +115,7 @@ def verify(plan: Plan, config_files: Sequence[Path]) -> dict[str, Any]:
     there = [artefact for artefact in artefacts if artefact.path.is_file()]
     make = shlex.join(["snakemake", "--cores", "all", *_configured(config_files)])
     findings = [*_findings(artefacts, plan, make), *_foreign({artefact.path for artefact in artefacts})]
+    findings += _other_descriptions(plan)
     return {"checked": len(there), "findings": [asdict(one) for one in findings], "notes": _other_versions(there)}
 
 
@@ -220,11 +222,33 @@ def _foreign(planned: set[Path]) -> Iterator[Finding]:
         yield from look(RESULTS)
 
 
+def _other_descriptions(plan: Plan) -> Iterator[Finding]:
+    """The `run.json`, which are for people, that do not describe the run in whose folder they lie."""
+    for run, planned in plan.runs.items():
+        path = RESULTS / "runs" / run / "run.json"
+        try:
+            same = not path.exists() or parse_json(path.read_bytes()) == _described(planned.run)
+        except (OSError, ValueError):
+            same = False
+        if not same:
+            why = "it does not describe this run; the records beside it do"
+            yield Finding(str(path), "damaged", why, "train", f"rm -f {shlex.quote(str(path))}")
+
+
+def _described(run: Run) -> dict[str, Any]:
+    """What a job writes of a run that it is given as text, which leaves out where data lie."""
+    return Run.model_validate_json(run.canonical()).model_dump(mode="json", exclude_none=True)
+
+
 def _other_versions(artefacts: Iterable[Artefact]) -> list[str]:
-    """Versions of libraries behind stamped artefacts that are not those here; by design they make nothing stale."""
+    """Versions behind stamped and recorded artefacts that are not those here; by design they make nothing stale."""
     here = versions()
-    stamps = [stamp for artefact in artefacts if artefact.of_script and (stamp := read_stamp(artefact.path))]
-    others = {f"{name} {number}" for stamp in stamps for name, number in (stamp["versions"].items() - here.items())}
+    others: set[str] = set()
+    for artefact in artefacts:
+        if not artefact.of_script:
+            others |= other_versions(artefact.rule, artefact.path)
+        elif stamp := read_stamp(artefact.path):
+            others |= {f"{name} {number}" for name, number in stamp["versions"].items() - here.items()}
     return [f"note: some of it was made with {', '.join(sorted(others))}"] if others else []
 
 
@@ -233,5 +257,6 @@ def _code_of(rule: str) -> str:
     return fingerprint(f"scripts/{rule}.py")
 
 
+@cache
 def _digest(file: str) -> str | None:
     return digest(Path(file)) if Path(file).is_file() else None

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from fedpapers.errors import InputError
-from fedpapers.files import parse_json, sha256
+from fedpapers.files import read_sealed, sha256
 
 Row = Mapping[str, Any]
 
@@ -57,11 +57,7 @@ def read_histogram(path: Path) -> pd.DataFrame:
         InputError: It is not the one of which `about.json` beside it has the checksum.
     """
     about = path.with_name("about.json")
-    try:
-        stated = parse_json(about.read_bytes())["histogram_sha256"]
-    except (OSError, ValueError, KeyError, TypeError):
-        raise InputError(f"{about}: missing or damaged; delete it to make the partition again") from None
-    if not path.is_file() or sha256(path) != stated:
+    if not path.is_file() or sha256(path) != read_sealed(about).get("histogram_sha256"):
         raise InputError(f"{path}: not the file that was written; delete it to make the partition again")
     return pd.read_csv(path, dtype={"client": str}, keep_default_na=False)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -15,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from fedpapers.files import read_sealed
 from fedpapers.reporting import published
 from fedpapers.reporting.collect import read_histogram
 from fedpapers.reporting.figures import accuracy_axis, legend_below, palette
@@ -240,8 +240,8 @@ def plot_convergence(results: Results, history: pd.DataFrame, scale: str) -> Fig
 
 
 def _counts(dataset: str, folder: Path) -> dict[str, Any]:
-    table = read_histogram(folder / "histogram.csv")  # with `about.json` checked
-    about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
+    table = read_histogram(folder / "histogram.csv")
+    about = read_sealed(folder / "about.json")
     each = table.groupby("client")["samples"].sum()
     return {
         "dataset": dataset,
