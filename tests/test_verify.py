@@ -130,9 +130,15 @@ def test_a_consistent_file_of_something_else_is_named(checkout):
         shutil.copy2(other.with_suffix(f".{kind}"), one.with_suffix(f".{kind}"))
     shutil.copy2(other.with_name("run.json"), one.with_name("run.json"))
     (results / "bench").mkdir()
+    last = sorted(results.glob("runs/fedavg_*/round-*.json"))[-1]
+    record = json.loads(last.read_text())
+    record["inputs"]["partition"] = "0" * 64
+    del record["seal"]
+    last.write_text(json.dumps(sealed(record)))
     named = found(checkout)
     assert named[str(one.relative_to(checkout))] == named[str(one.with_name("run.json").relative_to(checkout))]
     assert named[str(one.relative_to(checkout))] == ("damaged", "train") and "results/bench" not in named
+    assert named[str(last.relative_to(checkout))] == ("stale", "train")
 
 
 def test_another_hyper_parameter(checkout):

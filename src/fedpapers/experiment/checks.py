@@ -17,6 +17,7 @@ from fedpapers.errors import InputError
 from fedpapers.experiment.environment import environment
 from fedpapers.experiment.fingerprint import fingerprint
 from fedpapers.experiment.plan import Plan
+from fedpapers.experiment.run_files import dataset_about, partition_file
 from fedpapers.experiment.store import read_record_of_run
 from fedpapers.files import parse_json, read_sealed, sha256
 
@@ -67,12 +68,30 @@ def other_versions(rule: str, path: Path) -> set[str]:
     return {f"{key.replace('python', 'Python')} {number}" for key, number in known.items() if number != here[key]}
 
 
-def _made(rule: str, path: Path) -> dict[str, Any] | None:
-    """What a record says of the environment, nothing if it cannot be read; None for what has no record."""
-    if rule not in _CODE or path.suffix != ".json":
+def other_input(rule: str, path: Path, plan: Plan) -> Path | None:
+    """What a record of training says to be made from and is another file by now; None where all is as it was."""
+    if rule != "train" or path.suffix != ".json":
         return None
+    planned, stated = plan.runs[path.parent.name], _record(path, "inputs")
+    about = dataset_about(planned.run.dataset_name, planned.run.dataset)
+    files = {"data": about, "partition": partition_file(planned)}
+    return next((file for key, file in files.items() if stated.get(key) != _sha256(file)), None)
+
+
+@cache
+def _sha256(file: Path) -> str | None:
+    return sha256(file) if file.is_file() else None
+
+
+def _made(rule: str, path: Path) -> dict[str, Any] | None:
+    """What a record says of the environment; None for what has no record."""
+    return _record(path, "made") if rule in _CODE and path.suffix == ".json" else None
+
+
+def _record(path: Path, key: str) -> dict[str, Any]:
+    """A part of a record, empty if it cannot be read."""
     try:
-        return dict(parse_json(path.read_bytes())["made"])
+        return dict(parse_json(path.read_bytes())[key])
     except (OSError, ValueError, KeyError, TypeError):
         return {}
 

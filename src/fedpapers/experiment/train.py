@@ -24,7 +24,7 @@ from fedpapers.federated.clients import Clients
 from fedpapers.federated.cohort import Learner
 from fedpapers.federated.evaluate import Evaluation, evaluate
 from fedpapers.federated.rounds import Federation, RoundSummary, State, rounds
-from fedpapers.files import write_json
+from fedpapers.files import sha256, write_json
 from fedpapers.groups import Groups
 from fedpapers.models import Layout, build
 from fedpapers.privacy.ledger import Ledger, Spent, spending_groups
@@ -104,6 +104,7 @@ def train_segment(segment: Segment, on_round: OnRound) -> None:
         "hash": segment.run.hash,
         "first": segment.first,
         "last": segment.last,
+        "inputs": {"data": sha256(segment.dataset / "about.json"), "partition": sha256(segment.partition)},
         "groups": {name: list(workers) for name, workers in federation.groups.members.items()},
         "ledger": ledger.describe(),
         "made": environment(device, fingerprint(__name__)) | {"seconds": round(time.monotonic() - started, 3)},

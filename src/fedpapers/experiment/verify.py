@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from fedpapers.errors import InputError
-from fedpapers.experiment.checks import BESIDE_DATA, code_of_record, damage, other_versions
+from fedpapers.experiment.checks import BESIDE_DATA, code_of_record, damage, other_input, other_versions
 from fedpapers.experiment.fingerprint import fingerprint
 from fedpapers.experiment.plan import Plan
 from fedpapers.experiment.run_files import RESULTS
@@ -186,7 +186,7 @@ def _judge(artefact: Artefact, plan: Plan) -> _Verdict | None:
         return _Verdict("damaged", why)
     if artefact.pending:
         return _Verdict("stale", _CAUSES.get(artefact.status, _UPSTREAM), remade=True)
-    told = _by_stamp(artefact, stamp) if artefact.of_script else _by_record(artefact)
+    told = _by_stamp(artefact, stamp) if artefact.of_script else _by_record(artefact, plan)
     return told or (None if artefact.noted else _Verdict("unknown", _NO_NOTE))
 
 
@@ -199,9 +199,12 @@ def _by_stamp(artefact: Artefact, stamp: dict[str, Any] | None) -> _Verdict | No
     return _Verdict("stale", f"it was made from another {other}", (other,)) if other else None
 
 
-def _by_record(artefact: Artefact) -> _Verdict | None:
+def _by_record(artefact: Artefact, plan: Plan) -> _Verdict | None:
     code = code_of_record(artefact.rule, artefact.path)
-    return _Verdict("stale", _OTHER_CODE) if code is not None and code[0] != code[1] else None
+    if code is not None and code[0] != code[1]:
+        return _Verdict("stale", _OTHER_CODE)
+    other = other_input(artefact.rule, artefact.path, plan)
+    return _Verdict("stale", f"it was made from another {other}", (str(other),)) if other else None
 
 
 def _foreign(planned: set[Path]) -> Iterator[Finding]:
