@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 CORES ?= all
+CONFIG ?=
 UV ?= $(shell command -v uv 2>/dev/null)
 REPORT ?= results/report.zip
 KILLS ?= 50
@@ -19,13 +20,18 @@ make_venv = "$(PYTHON)" -m venv $(1)
 install = $(1)/bin/python -m pip install -qq --disable-pip-version-check
 endif
 
-.PHONY: all report test bench chaos fuzz lint lock docs help
+# A configuration in place of config.yaml.
+SNAKEMAKE := snakemake $(if $(CONFIG),--replace-workflow-config --configfile $(CONFIG))
+
+.PHONY: all setup report test bench chaos fuzz lint lock docs help
 
 all: $(READY)  ## run the default experiment, embedded scale
-	$(IN_VENV) snakemake --cores $(CORES)
+	$(IN_VENV) $(SNAKEMAKE) --cores $(CORES)
+
+setup: $(READY)  ## only the environment, .venv
 
 report: all  ## every table and figure with its caption, for a browser (REPORT=results/report.zip)
-	$(IN_VENV) snakemake --report "$(REPORT)"
+	$(IN_VENV) $(SNAKEMAKE) --report "$(REPORT)"
 
 test: lint  ## lint, then all tests (TESTS="-k mechanism" for some of them)
 	$(IN_VENV) OMP_NUM_THREADS=1 pytest -n logical --maxprocesses 4 --dist loadgroup $(TESTS)
@@ -56,7 +62,7 @@ lock: $(READY)  ## pin what is installed in .venv now: envs/requirements.txt, en
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name text; do printf '%-8s %s\n' "$$name" "$$text"; done
-	@echo "Settings: CORES=$(CORES) PYTHON=$(PYTHON) UV=$(UV) (UV= for pip)"
+	@echo "Settings: CORES=$(CORES) CONFIG=$(or $(CONFIG),config.yaml) PYTHON=$(PYTHON) UV=$(UV) (UV= for pip)"
 
 # The mark of a finished set-up holds the checkout's place: an environment does not survive a move. Without
 # the mark the environment starts afresh: a set-up that was stopped half-way is not to be trusted.

@@ -19,6 +19,7 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 from fedpapers.federated import cohort as engine
 from fedpapers.federated import low_rank
 from fedpapers.federated.cohort import CohortResult, Learner, Participation, train_cohort
+from fedpapers.federated.low_rank import _clipped, _Steps
 from fedpapers.models import MODELS, Layout, build, initial_vector
 from fedpapers.privacy.mechanism import Mechanism
 
@@ -223,6 +224,18 @@ def test_one_client_moves_the_sum_by_at_most_the_clipping_norm(seed: int) -> Non
         assert alone.norm() <= 0.01
         others = train_cohort(learner, members[:k] + members[k + 1 :], clip, members[0].start[None]).sums.double()
         assert (full - others).norm() <= 0.01 * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("apart", [1e-7, 5e-7, 8e-6, 1e-3, 1.0])
+def test_steps_that_cancel_are_clipped_with_their_rounding(apart: float) -> None:
+    draw, clip = np.random.default_rng(0), Mechanism(1.0, 1e-6).clip
+    steps = _Steps(torch.zeros(64, 512), 1.0, [[1, 1]])
+    inputs, gradient = (torch.from_numpy(draw.random((1, size), dtype=np.float32)) for size in (512, 64))
+    steps.record(inputs, gradient, [1])
+    steps.record(inputs * (1 + apart), -gradient, [1])
+    _clipped(torch.zeros(0), 0, steps, clip)
+    change = torch.zeros(64, 512).addmm_(steps.gradients.T, steps.inputs)
+    assert 0 < change.double().norm().item() <= 1e-6
 
 
 def test_a_wide_layer_on_the_images_themselves_is_trained_in_the_plain_way() -> None:

@@ -601,3 +601,8 @@ def test_repeated_key_is_found_behind_a_reader_that_lets_it_pass(tmp_path):
     with pytest.raises(SystemExit) as caught:
         Plan.or_exit(yaml.safe_load(file.read_text(encoding="utf-8")), [file])
     assert "the key 'scale' stands here twice" in caught.value.code
+
+
+def test_the_example_of_own_data_is_a_configuration_of_its_own():
+    plan = Plan(read_config([ROOT / "docs/examples/own-leaf.yaml"]))
+    assert len(plan.tables["dpfedmtl"]) == 2 * (2 + 2 * 2)

@@ -61,7 +61,13 @@ class _GroupNorm(torch.autograd.Function):
 
 
 class MaxPool2d(nn.MaxPool2d):
-    """PyTorch's pooling, which keeps for its gradient where the maxima were, but not the images themselves."""
+    """PyTorch's pooling, which keeps for its gradient where the maxima were, but not the images themselves.
+
+    Squares lie side by side: no other stride, no padding.
+    """
+
+    def __init__(self, kernel_size: int, ceil_mode: bool = False) -> None:
+        super().__init__(kernel_size, ceil_mode=ceil_mode)
 
     def forward(self, images: Tensor) -> Tensor:
         """Images [batch, channels, height, width], and of each square the largest value."""

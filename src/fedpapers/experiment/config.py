@@ -68,7 +68,7 @@ class Config(Described):
     scale: Literal["tiny", "embedded", "paper"] = Field(description="Named in tables and captions.")
     datasets: dict[Name, CompleteDataset] = Field(min_length=1, description="Data sets by name.")
     partitions: dict[Name, PartitionSpec] = Field(min_length=1, description="Partitions over clients by name.")
-    structures: dict[Name, StructureSpec] = Field(description="Group structures by name.")
+    structures: dict[Name, StructureSpec] = Field({}, description="Group structures by name, where groups are studied.")
     training: Training = Field(description="How training is run.")
     papers: Papers = Field(description="The papers whose results are made; at least one.")
     _source: str = PrivateAttr("configuration")

@@ -108,9 +108,16 @@ class _Steps:
             torch.mul(gradient, self.rate, out=self.gradients[first : first + len(own)])
 
     def norm(self, k: int) -> Tensor:
-        """The norm ‖GᵀA‖ of the change of a client's weight, in float64."""
+        """At least the norm ‖GᵀA‖ of the change of a client's weight as the sum will take it, in float64.
+
+        Where a client's steps cancel, what is left of the product of n rows is rounding, up to (n + 1)·u·Σ‖gᵢ‖‖aᵢ‖ with
+        half the last place u, and clipping counts on that too.
+        """
         inputs, gradients = self.inputs[self.spans[k]].double(), self.gradients[self.spans[k]].double()
-        return ((inputs @ inputs.T) * (gradients @ gradients.T)).sum().clamp(min=0).sqrt()
+        grams = inputs @ inputs.T, gradients @ gradients.T
+        rounding = (len(inputs) + 1) * torch.finfo(self.inputs.dtype).eps / 2
+        lengths = (grams[0].diagonal() * grams[1].diagonal()).clamp(min=0).sqrt().sum()
+        return (grams[0] * grams[1]).sum().clamp(min=0).sqrt() + rounding * lengths
 
     def scale(self, k: int, factor: float) -> None:
         """Multiply a client's change; by 0 also one that is not finite."""
@@ -237,7 +244,8 @@ def add_up(wide: WideLayer, members: Sequence[Participation], trained: Trained, 
         own = list(found)
         rows = slice(steps.spans[own[0]].start, steps.spans[own[-1]].stop)
         total = sums[group, wide.offset : end].view(wide.shape)
-        left, right = (each.chunk(torch.get_num_threads()) for each in (total, steps.gradients[rows].T))
+        parts = 1 if sums.is_cuda else torch.get_num_threads()
+        left, right = (each.chunk(parts) for each in (total, steps.gradients[rows].T))
         at_once([partial(_subtract, *pair, steps.inputs[rows]) for pair in zip(left, right, strict=True)])
 
 

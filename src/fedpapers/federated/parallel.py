@@ -21,7 +21,7 @@ def at_once(work: Sequence[Callable[[], Result]]) -> list[Result]:
         return [one() for one in work]
     torch.set_num_threads(1)
     try:
-        with ThreadPoolExecutor(threads) as pool:
+        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
             return list(pool.map(lambda one: one(), work))
     finally:
         torch.set_num_threads(threads)

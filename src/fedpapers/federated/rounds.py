@@ -170,8 +170,8 @@ def _release(
     """Turn each group's sum into its new model, in place: with noise, divided by the expected cohort, on its base."""
     for row, m in enumerate(groups):
         drawn = [one.client for one in cohort if one.group == row]
-        federation.mechanism.add_noise(sums[row], _noise_draws(federation, t, m, drawn))
-        sums[row].div_(federation.expected_cohort(m)).add_(bases[row])
+        release = federation.mechanism.add_noise(sums[row], _noise_draws(federation, t, m, drawn))
+        torch.add(release.div_(federation.expected_cohort(m)), bases[row], out=sums[row])
 
 
 def _blocks(models: Tensor) -> list[range]:

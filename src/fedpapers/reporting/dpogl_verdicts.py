@@ -55,7 +55,9 @@ def verdict_of_audit(audit: pd.DataFrame) -> Verdict:
     evidence = f"audit above a proven bound in {bad} of {len(wide) * len(_PROVEN)} comparisons"
     if len(claimed):
         evidence += f"; above DP-OGL+'s claimed ε at {int(above.sum())} of {len(claimed)} distances"
-    return Verdict("The bounds hold against an attack that does its worst.", holds(bad == 0), evidence)
+    return Verdict(
+        "The bounds hold against an attack that does its worst.", holds(None if wide.empty else bad == 0), evidence
+    )
 
 
 def _overlapping_beats_disjoint(runs: pd.DataFrame) -> Verdict:
@@ -145,7 +147,8 @@ def _falls_with_distance(pairs: pd.DataFrame) -> Verdict:
         f"{rises} of {len(steps)} steps to the next distance rise (largest proven ε of each source);"
         f" {leaking} of {len(far)} pairs beyond the last hop leak"
     )
-    return Verdict(claim, holds_in((rises == 0) + (leaking == 0), 2), evidence)
+    falls = holds(None if steps.empty else rises == 0)
+    return Verdict(claim, together([falls, holds(None if far.empty else leaking == 0)]), evidence)
 
 
 def _plus_leaks_less(pairs: pd.DataFrame, interval: int) -> Verdict:
@@ -172,4 +175,6 @@ def _exact_below_bounds(over_time: pd.DataFrame) -> Verdict:
     chain = ["exact", *_PROVEN[::-1]]
     bad = sum(int((wide[low] > wide[high] + 1e-9).sum()) for low, high in itertools.pairwise(chain))
     evidence = f"exact ≤ percolation ≤ cut ≤ delay ≤ naive fails in {bad} of {len(wide) * (len(chain) - 1)} comparisons"
-    return Verdict("The bounds hold against the exact leakage of a linear run.", holds(bad == 0), evidence)
+    return Verdict(
+        "The bounds hold against the exact leakage of a linear run.", holds(None if wide.empty else bad == 0), evidence
+    )
