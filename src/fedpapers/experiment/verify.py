@@ -152,7 +152,7 @@ def _artefact(row: dict[str, str]) -> Artefact:
 
 
 def _configured(config_files: Sequence[Path]) -> list[str]:
-    return ["--configfile", *map(str, config_files)] if config_files else []
+    return ["--replace-workflow-config", "--configfile", *map(str, config_files)] if config_files else []
 
 
 def _findings(artefacts: Sequence[Artefact], plan: Plan, make: str) -> Iterator[Finding]:
