@@ -69,8 +69,9 @@ def test_the_log_says_what_the_tables_say(mechanism):
 def test_the_accounting_prices_what_training_released(given, releases, make_run, digits, partition_of, tmp_path):
     free = {"clipping_norm": None, "noise_multiplier": None, "noise": None} if given.get("algorithm") == "ogl" else {}
     run = make_run(evaluate_every=4, **given, **free)
-    train_segment(Segment(run, tmp_path, 0, 4, digits, partition_of(run), device="cpu"), lambda *_: None)
-    (row,) = account([{"run": "r", "states": [str(state_path(tmp_path, 4))]}], 1e-5, ["rdp"])
+    folder = tmp_path / f"run_{run.hash}"
+    train_segment(Segment(run, folder, 0, 4, digits, partition_of(run), device="cpu"), lambda *_: None)
+    (row,) = account([{"run": "r", "states": [str(state_path(folder, 4))]}], 1e-5, ["rdp"])
     private = given.get("algorithm") in (None, "dp-ogl-local")
     expected = rdp(0.5, 0.5, 2 * releases) if private else math.inf  # workers of Figure 1b are in up to two groups
     assert row["epsilon_max"] == pytest.approx(expected, rel=1e-3)

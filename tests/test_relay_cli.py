@@ -269,7 +269,7 @@ def changed(**keys):
         ("devices: []\ndevices: []", "stands here twice"),
         ("devices: 3", "devices: expected a list"),
         ([], "at least one device"),
-        ("devices: &a [*a]", "devices[0]: expected {x: …"),
+        ("devices: &a [*a]", "its aliases stand for more than"),
         ("devices: [{[1]: 2}]", "layout.yaml, line 1: a key is a list"),
         ("devices: [{x: !!python/name:os.system , y: 1, target: 3, dummies: []}]", "layout.yaml, line 1"),
         ("devices: {a: {x: 1, y: 1, target: 3, dummies: []}}", "devices: expected a list"),
