@@ -23,9 +23,9 @@ from fedpapers.federated.bench import CASES, benched
 from fedpapers.federated.rounds import Federation, next_release
 from fedpapers.files import write_text
 from fedpapers.groups import single, string
-from fedpapers.memory import keep_freed_memory
 from fedpapers.models import MODELS, Layout
 from fedpapers.privacy.mechanism import Mechanism
+from fedpapers.process import keep_freed_memory
 from fedpapers.reporting import figures
 
 RESULTS = Path(__file__).parents[1] / "results" / "bench"

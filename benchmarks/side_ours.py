@@ -1,8 +1,14 @@
+# ruff: noqa: E402
 """The task with fedpapers' engine, and what stands around it: the bound, and groups that overlap."""
 
 from __future__ import annotations
 
 import sys
+
+from fedpapers.process import set_up_training
+
+set_up_training()  # as every training job does; before PyTorch is loaded
+
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -11,7 +17,6 @@ import torch
 from benchmarks.task import CLIPPING_NORM, NOISE_MULTIPLIER, RATE, Turns
 from fedpapers.federated.bench import benched, plain_sgd
 from fedpapers.federated.rounds import Federation, next_release
-from fedpapers.memory import keep_freed_memory
 from fedpapers.privacy.mechanism import Mechanism
 
 
@@ -44,5 +49,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    keep_freed_memory()
     main()

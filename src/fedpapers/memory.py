@@ -1,8 +1,7 @@
-"""Memory of this process: keep what was freed, put what is large on disk, and say how much was needed."""
+"""Memory of this process: put what is large on disk, and say how much was needed."""
 
 from __future__ import annotations
 
-import ctypes
 import math
 import os
 import resource
@@ -15,22 +14,6 @@ if TYPE_CHECKING:
     import torch
 
 LARGE = 2**27  # bytes of one tensor
-
-# Numbers of glibc's mallopt(3).
-_TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX, _ARENA_MAX = -1, -2, -4, -8
-
-
-def keep_freed_memory() -> None:
-    """Have the C library keep freed memory for what comes next; does nothing where that is not glibc.
-
-    By default it returns large tensors to the kernel, which then clears and maps every page of the next one again.
-    """
-    if sys.platform != "linux":
-        return
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        for option, value in ((_MMAP_MAX, 0), (_TRIM_THRESHOLD, -1), (_TOP_PAD, 2**26), (_ARENA_MAX, 1)):
-            mallopt(option, value)
 
 
 def room(*shape: int, like: torch.Tensor) -> torch.Tensor:

@@ -22,9 +22,9 @@ def cohort(
     as_json: Json = False,
 ) -> None:
     """Milliseconds and memory of a round, beside one plain batch of all samples for each local step."""
-    from fedpapers.memory import keep_freed_memory
+    from fedpapers.process import set_up_training
 
-    keep_freed_memory()
+    set_up_training()
     from fedpapers.federated.bench import bench_cohort, format_bench
 
     report = bench_cohort(model, clients, steps, batch, threads, rounds)

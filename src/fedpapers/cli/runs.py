@@ -50,9 +50,9 @@ def train(
     device: Device = "auto",
 ) -> None:
     """Train one segment of a run; what the workflow calls for each."""
-    from fedpapers.memory import keep_freed_memory
+    from fedpapers.process import set_up_training
 
-    keep_freed_memory()
+    set_up_training()
     from fedpapers.experiment.progress import Progress
     from fedpapers.experiment.spec import Run
     from fedpapers.experiment.train import Segment, train_segment

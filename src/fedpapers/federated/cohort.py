@@ -19,8 +19,8 @@ from torch.nn.functional import cross_entropy
 
 from fedpapers.federated.clients import Batch
 from fedpapers.federated.low_rank import Trained, WideLayer, add_up, train_together
-from fedpapers.federated.parallel import at_once
 from fedpapers.models import Layout
+from fedpapers.parallel import at_once
 
 _SAMPLES = 100  # of one step that are trained at once: twice as many are 1 % faster and need 30 MiB more
 _VALUES = 2**21  # of updates that a thread keeps before they are added up

@@ -20,8 +20,8 @@ from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
 from fedpapers.federated.clients import Batch
-from fedpapers.federated.parallel import at_once
 from fedpapers.models import Layout
+from fedpapers.parallel import at_once
 
 if TYPE_CHECKING:
     from fedpapers.federated.cohort import Clip, Learner, Participation

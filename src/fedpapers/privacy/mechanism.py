@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+
+from fedpapers.parallel import at_once
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
@@ -122,5 +124,4 @@ def _add_normal(values: Tensor, scale: float, draw: np.random.Generator) -> None
         noise = draw.standard_normal(len(block), dtype=np.float32)
         block.add_(torch.from_numpy(noise).to(block.device), alpha=scale)
 
-    with ThreadPoolExecutor(torch.get_num_threads()) as threads:
-        list(threads.map(add, blocks, draws))
+    at_once([partial(add, *pair) for pair in zip(blocks, draws, strict=True)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import TypeVar
 
 import torch
@@ -21,7 +22,12 @@ def at_once(work: Sequence[Callable[[], Result]]) -> list[Result]:
         return [one() for one in work]
     torch.set_num_threads(1)
     try:
-        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            return list(pool.map(lambda one: one(), work))
+        return list(_pool(threads).map(lambda one: one(), work))
     finally:
         torch.set_num_threads(threads)
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    """Threads that stay: each new one would set up its buffers for products of matrices again."""
+    return ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
