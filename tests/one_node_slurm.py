@@ -64,7 +64,21 @@ def missing() -> str | None:
 
 
 def start() -> None:
-    """Start the daemons and wait until the node takes jobs."""
+    """Start the daemons and wait until the node takes jobs.
+
+    Raises:
+        FileExistsError: There is a Slurm; nothing was changed.
+        TimeoutError, subprocess.CalledProcessError: It does not start.
+    """
+    CONF.touch(exist_ok=False)
+    try:
+        _start()
+    except BaseException:
+        stop()
+        raise
+
+
+def _start() -> None:
     for user, folder in (
         ("munge", "/run/munge"),
         ("slurm", "/run/slurm"),
