@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pandas as pd
@@ -14,6 +15,7 @@ import pytest
 import yaml
 from checkout import snakemake
 
+from fedpapers.experiment.verify import Finding, format_verification
 from fedpapers.files import read_sealed, sealed
 from fedpapers.stamps import digest, read_stamp
 
@@ -190,6 +192,16 @@ def test_results_that_were_laid_there_by_hand(checkout):
 def test_nothing_was_made_yet(checkout):
     shutil.rmtree(checkout / "results")
     assert found(checkout) == {"results": ("missing", None)}
+
+
+def test_what_follows_from_other_findings_is_one_line():
+    causes = {"a.csv": "its settings or its code changed", "b.csv": "it is not what its rule wrote"}
+    upstream = "what it is made from is to be made again"
+    found = [Finding(name, "stale", why, "rule", "snakemake") for name, why in causes.items()]
+    found += [Finding(f"{k}.png", "stale", upstream, "rule", "snakemake") for k in range(7)]
+    lines = format_verification({"findings": [*map(asdict, found)], "notes": [], "checked": 20}).splitlines()
+    assert [line.split(":")[1].split()[0] for line in lines[:-1]] == ["a.csv", "b.csv", "7"]
+    assert lines[-1] == "20 files checked: 9 findings"
 
 
 def test_seals_and_digests(tmp_path):

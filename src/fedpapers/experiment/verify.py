@@ -120,10 +120,15 @@ def verify(plan: Plan, config_files: Sequence[Path]) -> dict[str, Any]:
 
 
 def format_verification(report: dict[str, Any]) -> str:
-    """A line for each finding and note, and one that sums up."""
-    found = [str(Finding(**one)) for one in report["findings"]]
+    """A line for each finding and note, one for all that follow from others, and one that sums up."""
+    found = [Finding(**one) for one in report["findings"]]
+    causes = [str(one) for one in found if one.why != _UPSTREAM]
+    follow = len(found) - len(causes)
+    more = (
+        [f"stale: {follow} more, as what they are made from is to be made again (--json names them)"] if follow else []
+    )
     verdict = f"{len(found)} findings" if found else "all belong to the present code and configuration"
-    return "\n".join([*found, *report["notes"], f"{report['checked']} files checked: {verdict}"])
+    return "\n".join([*causes, *more, *report["notes"], f"{report['checked']} files checked: {verdict}"])
 
 
 def _planned(plan: Plan, config_files: Sequence[Path]) -> list[Artefact]:
