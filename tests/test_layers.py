@@ -18,7 +18,19 @@ LAYERS = [  # from the top; those that stand side by side know nothing of each o
     {"augment"},
     {"federated", "relay"},
     {"privacy", "data"},
-    {"groups", "models", "randomness", "files", "errors", "memory", "version", "stamps", "__init__"},
+    {
+        "groups",
+        "models",
+        "randomness",
+        "files",
+        "errors",
+        "memory",
+        "parallel",
+        "process",
+        "version",
+        "stamps",
+        "__init__",
+    },
 ]
 GROUND = LAYERS[-1]
 REPORTING = {"reporting", "files", "errors", "groups"}

@@ -124,9 +124,7 @@ def format_verification(report: dict[str, Any]) -> str:
     found = [Finding(**one) for one in report["findings"]]
     causes = [str(one) for one in found if one.why != _UPSTREAM]
     follow = len(found) - len(causes)
-    more = (
-        [f"stale: {follow} more, as what they are made from is to be made again (--json names them)"] if follow else []
-    )
+    more = [f"stale: {follow} more: {_UPSTREAM} (--json names them)"] if follow else []
     verdict = f"{len(found)} findings" if found else "all belong to the present code and configuration"
     return "\n".join([*causes, *more, *report["notes"], f"{report['checked']} files checked: {verdict}"])
 
