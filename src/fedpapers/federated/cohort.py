@@ -18,7 +18,7 @@ from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
 from fedpapers.federated.clients import Batch
-from fedpapers.federated.low_rank import Trained, WideLayer, add_up, train_together
+from fedpapers.federated.low_rank import WideLayer, add_up, train_together
 from fedpapers.models import Layout
 from fedpapers.parallel import at_once
 
@@ -148,8 +148,9 @@ def train_cohort(learner: Learner, cohort: Sequence[Participation], clip: Clip, 
     while wave := list(islice(parts, threads)):
         twins = learner.twins(len(wave))
         work = [partial(part.train, twin, cohort, clip) for part, twin in zip(wave, twins, strict=True)]
-        for part, trained in zip(wave, at_once(work), strict=True):
-            part.add(learner, cohort, trained, result)
+        for add in at_once(work):
+            add(result)
+        del add  # the next wave needs its memory
     return result
 
 
@@ -168,39 +169,49 @@ class _Clipped(Update):
 
 @dataclass(frozen=True)
 class _Part:
-    """Participations that one thread trains.
+    """Participations that one thread trains, one after the other.
 
     Attributes:
         places: Where they are in the cohort.
-        batches: Their mini-batches, if they start from one model and train together; else they load their own.
     """
 
     places: Sequence[int]
-    batches: Sequence[Sequence[Batch]] | None = None
 
-    def train(self, learner: Learner, cohort: Sequence[Participation], clip: Clip) -> Trained | list[_Clipped]:
-        """Local training and clipping."""
-        members = [cohort[k] for k in self.places]
-        if self.batches is None:
-            return [_Clipped.of(learner.update(one), clip) for one in members]
-        assert learner.wide
-        return train_together(learner, learner.wide, members, self.batches, clip)
+    def train(self, learner: Learner, cohort: Sequence[Participation], clip: Clip) -> Callable[[CohortResult], None]:
+        """Local training and clipping; gives what adds them to a result."""
+        trained = [_Clipped.of(learner.update(cohort[k]), clip) for k in self.places]
 
-    def add(
-        self, learner: Learner, cohort: Sequence[Participation], trained: Trained | list[_Clipped], result: CohortResult
-    ) -> None:
-        """Add up what was trained."""
-        members = [cohort[k] for k in self.places]
-        if isinstance(trained, Trained):
-            assert learner.wide
-            add_up(learner.wide, members, trained, result.sums)
-            found = list(zip(trained.private, trained.norms, trained.losses, strict=True))
-        else:
-            for one, update in zip(members, trained, strict=True):
-                result.sums[one.group] += update.shared
-            found = [(update.private, update.norm, update.loss) for update in trained]
-        for k, (private, norm, loss) in zip(self.places, found, strict=True):
-            result.private[k], result.norms[k], result.losses[k] = private, norm, loss
+        def add(result: CohortResult) -> None:
+            for k, update in zip(self.places, trained, strict=True):
+                result.sums[cohort[k].group] += update.shared
+                result.private[k], result.norms[k], result.losses[k] = update.private, update.norm, update.loss
+
+        return add
+
+
+@dataclass(frozen=True)
+class _PartTogether(_Part):
+    """Participations that start from one model and train together.
+
+    Attributes:
+        batches: Their mini-batches, as many for each.
+    """
+
+    batches: Sequence[Sequence[Batch]]
+
+    def train(self, learner: Learner, cohort: Sequence[Participation], clip: Clip) -> Callable[[CohortResult], None]:
+        """Local training and clipping; gives what adds them to a result."""
+        members, wide = [cohort[k] for k in self.places], learner.wide
+        assert wide is not None
+        trained = train_together(learner, wide, members, self.batches, clip)
+
+        def add(result: CohortResult) -> None:
+            add_up(wide, members, trained, result.sums)
+            found = zip(self.places, trained.private, trained.norms, trained.losses, strict=True)
+            for k, private, norm, loss in found:
+                result.private[k], result.norms[k], result.losses[k] = private, norm, loss
+
+        return add
 
 
 def _parts(learner: Learner, cohort: Sequence[Participation], most: int) -> Iterator[_Part]:
@@ -229,12 +240,12 @@ def _together(wide: WideLayer, cohort: Sequence[Participation], order: Sequence[
                 continue
             samples = sum(len(loaded[0][1]) for loaded in batches) + len(own[0][1])
             if batches and (len(own) != len(batches[0]) or samples > _SAMPLES or len(places) == most):
-                yield _Part(places, batches)
+                yield _PartTogether(places, batches)
                 places, batches = [], []
             places.append(k)
             batches.append(own)
         if places:
-            yield _Part(places, batches)
+            yield _PartTogether(places, batches)
 
 
 def clipped_sums(cohort: Sequence[Participation], updates: Iterable[Update], clip: Clip, like: Tensor) -> CohortResult:

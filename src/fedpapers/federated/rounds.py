@@ -138,7 +138,8 @@ def next_release(federation: Federation, state: State) -> tuple[State, RoundSumm
     t = state.round + 1
     starts = _start_models(federation, state, t)
     blocks = _blocks(state.shared)
-    shared = room(*state.shared.shape, like=state.shared) if len(blocks) > 1 else None
+    several = len(blocks) > 1
+    shared = room(*state.shared.shape, like=state.shared) if several else state.shared
     private = state.private.clone() if state.private.numel() else state.private
     norms: list[float] = []
     losses: list[float] = []
@@ -151,15 +152,14 @@ def next_release(federation: Federation, state: State) -> tuple[State, RoundSumm
         else:
             result = _train_interval(federation, groups, cohort, bases, t)
         _release(federation, t, groups, cohort, result.sums, bases)
-        if shared is None:  # a single block's sums are the new models: of wide networks every copy counts
-            shared = result.sums
-        else:
+        if several:
             shared[groups.start : groups.stop] = result.sums
+        else:  # the sums are the new models: of wide networks every copy counts
+            shared = result.sums
         for one, new in zip(cohort, result.private, strict=True):
             private[one.client] = new
         norms += result.norms
         losses += result.losses
-    assert shared is not None
     summary = _summary(norms, losses, federation.mechanism)
     return State(state.round + federation.release_every, shared, private), summary
 
