@@ -23,7 +23,7 @@ rule train:
         "../envs/fedpapers.yaml"
     threads: plan.config.training.threads
     resources:
-        mem_mb=2000,
+        mem_mb=3000,
         runtime=240,
         device=plan.config.training.device,
     params:
