@@ -91,9 +91,9 @@ def test_ratios_are_taken_turn_by_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     from benchmarks.compare import table
 
     rows = [
-        {"case": "a", "side": side, "turn": turn, "ms": ms, "memory_mib": 1.0}
+        {"case": "a", "side": side, "start": k % 2, "turn": k // 2, "ms": ms, "memory_mib": 1.0}
         for side, times in (("ours", [1, 10, 2]), ("pfl", [3, 30, 8]))
-        for turn, ms in enumerate(times)
+        for k, ms in enumerate(times)
     ]
     assert table(pd.DataFrame(rows)).ratio.tolist() == [1, 3]
 

@@ -18,7 +18,7 @@ def cohort(
     steps: Annotated[int, typer.Option(help="L: local steps of each.")],
     batch: Annotated[int, typer.Option(help="Samples of a mini-batch.")] = 10,
     threads: Annotated[int, typer.Option(help="Threads of PyTorch.")] = 1,
-    rounds: Annotated[int, typer.Option(help="Rounds to time, after one to warm up.")] = 7,
+    rounds: Annotated[int, typer.Option(help="Rounds to time, after some to warm up.")] = 7,
     as_json: Json = False,
 ) -> None:
     """Milliseconds and memory of a round, beside one plain batch of all samples for each local step."""

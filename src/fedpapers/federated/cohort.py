@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import islice
+from itertools import chain, islice
 
 import torch
 from torch import Tensor, nn
@@ -142,16 +142,24 @@ def train_cohort(learner: Learner, cohort: Sequence[Participation], clip: Clip, 
         clip: What bounds an update's norm.
         like: A tensor [M, P] that gives the sums' shape, type and device.
     """
-    count, threads = len(cohort), 1 if like.is_cuda else torch.get_num_threads()
+    waves = _trained(learner, cohort, clip, 1 if like.is_cuda else torch.get_num_threads())
+    first = next(waves, [])  # before there are sums: they take the memory that training has left
+    count = len(cohort)
     result = CohortResult(torch.zeros_like(like), [like.new_empty(0)] * count, [math.nan] * count, [math.nan] * count)
-    parts = _parts(learner, cohort, max(1, -(-count // threads)))
+    for wave in chain([first], waves):
+        while wave:
+            wave.pop(0)(result)
+    return result
+
+
+def _trained(
+    learner: Learner, cohort: Sequence[Participation], clip: Clip, threads: int
+) -> Iterator[list[Callable[[CohortResult], None]]]:
+    """Local training of as many parts at a time as there are threads; gives what adds each to a result."""
+    parts = _parts(learner, cohort, max(1, -(-len(cohort) // threads)))
     while wave := list(islice(parts, threads)):
         twins = learner.twins(len(wave))
-        work = [partial(part.train, twin, cohort, clip) for part, twin in zip(wave, twins, strict=True)]
-        for add in at_once(work):
-            add(result)
-        del add  # the next wave needs its memory
-    return result
+        yield at_once([partial(part.train, twin, cohort, clip) for part, twin in zip(wave, twins, strict=True)])
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ class Federation:
         """The public start: the same model θ_m^1 in every group, and the same private layers in every client."""
         layout = self.learner.layout
         vector = initial_vector(layout, generator(self.seed, Purpose.INIT)).to(self.clients.device)
-        shared, private = vector[: layout.shared_size], vector[layout.shared_size :]
+        shared, private = vector[: layout.shared_size], vector[layout.shared_size :].clone()  # a view would keep both
         return State(
             round=0,
             shared=shared.expand(len(self.groups.names), -1),
