@@ -12,9 +12,10 @@ from torch import Tensor, nn
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from fedpapers.federated.evaluate import Evaluation, evaluate
+from fedpapers.federated.personalise import Heads, Samples
 from fedpapers.federated.rounds import Federation, State, next_release, rounds
 from fedpapers.groups import single
-from fedpapers.models import NormalisedFeatures, build
+from fedpapers.models import Layout, NormalisedFeatures, build
 from fedpapers.randomness import Purpose, generator
 
 Make = Callable[..., Federation]
@@ -61,6 +62,25 @@ def test_it_is_sgd_on_the_private_layers_of_each_client_alone(personal: Federati
         assert got.correct[n] == (logits.argmax(1) == labels).sum()
         assert got.loss[n] == pytest.approx(nn.functional.cross_entropy(logits, labels).item(), rel=1e-4)
         assert torch.equal(parameters_to_vector(network.parameters())[: len(state.shared[0])], state.shared[0])
+
+
+@pytest.mark.parametrize("epochs, batch_size", [(1, 4), (3, 4), (2, 100)])
+def test_rows_of_samples_stand_for_the_weights_of_a_dense_layer(
+    monkeypatch: pytest.MonkeyPatch, epochs: int, batch_size: int
+) -> None:
+    network = nn.Sequential(nn.Linear(12, 5))
+    sizes, draw = (7, 1, 12, 4), np.random.default_rng(1)
+    features, labels = draw.normal(size=(sum(sizes), 12)), draw.integers(5, size=sum(sizes))
+    samples = Samples.padded(torch.from_numpy(features), torch.from_numpy(labels), sizes)
+    heads = Heads(network, Layout.of(network, ("0",)), {})
+    private = torch.from_numpy(draw.normal(size=(len(sizes), 65)))
+    found = []
+    for dense in (True, False):
+        monkeypatch.setattr(Heads, "_is_dense", dense)
+        draws = [np.random.default_rng(n) for n in range(len(sizes))]
+        found.append(heads.trained(private, samples, epochs, batch_size, 0.3, draws))
+    torch.testing.assert_close(found[0], found[1], rtol=1e-12, atol=1e-12)
+    assert (found[0] - private).norm() > 1
 
 
 def test_it_does_not_touch_the_state_nor_what_follows(personal: Federation, state: State) -> None:

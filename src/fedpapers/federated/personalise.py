@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, one_hot
 from torch.nn.utils.rnn import pad_sequence
 
 from fedpapers.models import Layout
@@ -60,11 +60,27 @@ class Heads:
     layout: Layout
     shared: dict[str, Tensor]
 
-    def losses(self, private: Tensor, features: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Cross-entropy [batch] and logits [batch, classes] of one client with the private parameters [size − P]."""
+    @property
+    def _is_dense(self) -> bool:
+        """Whether it is a single dense layer with a bias."""
+        return [type(layer) for layer in self.network] == [nn.Linear] and len(self.layout.private_shapes) == 2
+
+    def _dense(self, private: Tensor) -> tuple[Tensor, Tensor]:
+        """Weight [N, classes, features] and bias [N, 1, classes] of such a layer."""
+        weight, bias = torch.split(private, [shape.numel() for shape in self.layout.private_shapes.values()], dim=1)
+        return weight.view(len(bias), bias.shape[1], -1), bias[:, None]
+
+    def _logits_of_one(self, private: Tensor, features: Tensor) -> Tensor:
         own = Layout(self.layout.private_shapes, 0).views(private)
         logits: Tensor = functional_call(self.network, self.shared | own, (features,))
-        return cross_entropy(logits, labels, reduction="none"), logits
+        return logits
+
+    def logits(self, private: Tensor, features: Tensor) -> Tensor:
+        """Outputs [N, most, classes] with each client's private parameters [N, size − P]."""
+        if not self._is_dense:
+            return vmap(self._logits_of_one)(private, features)
+        weight, bias = self._dense(private)
+        return torch.baddbmm(bias, features, weight.mT)
 
     def test(self, private: Tensor, samples: Samples) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Correctly classified samples and summed cross-entropy of each client, shapes [N].
@@ -73,10 +89,10 @@ class Heads:
             private: Private parameters of each client, shape [N, size − P].
             samples: Their samples.
         """
-        losses, logits = vmap(self.losses)(private, samples.features, samples.labels)
-        weights = samples.weights()
+        logits, weights = self.logits(private, samples.features), samples.weights()
+        losses = cross_entropy(logits.mT, samples.labels, reduction="none").double()
         correct = ((logits.argmax(2) == samples.labels) * weights).sum(1)
-        return correct.long().cpu().numpy(), (losses.double() * weights).sum(1).cpu().numpy()
+        return correct.long().cpu().numpy(), (losses * weights).sum(1).cpu().numpy()
 
     def trained(
         self,
@@ -97,16 +113,37 @@ class Heads:
             learning_rate: η.
             draws: A generator for each client: the order of its samples.
         """
-        places, weights = _mini_batches(samples.sizes, epochs, batch_size, draws)
-        rows = torch.arange(len(samples.sizes))[:, None]
+        places, weights = (part.to(private.device) for part in _mini_batches(samples.sizes, epochs, batch_size, draws))
+        steps = list(zip(places, learning_rate * weights, strict=True))
+        if self._is_dense and samples.features.shape[1] <= samples.features.shape[2]:
+            return self._trained_by_rows(private, samples, steps)
+        rows = torch.arange(len(private), device=private.device)[:, None]
         gradient = vmap(grad(self._weighted_loss))
-        for step_places, step_weights in zip(places, weights.to(private.device), strict=True):
-            features, labels = samples.features[rows, step_places], samples.labels[rows, step_places]
-            private = private - learning_rate * gradient(private, features, labels, step_weights)
+        for at, rates in steps:
+            private = private - gradient(private, samples.features[rows, at], samples.labels[rows, at], rates)
         return private
 
     def _weighted_loss(self, private: Tensor, features: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
-        return (self.losses(private, features, labels)[0] * weights).sum()
+        losses = cross_entropy(self._logits_of_one(private, features), labels, reduction="none")
+        return (losses * weights).sum()
+
+    def _trained_by_rows(self, private: Tensor, samples: Samples, steps: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
+        """The same for a dense layer of which clients have fewer samples than inputs.
+
+        SGD changes its weight by −Σ gᵀa: a the features of the samples that were seen, g a row [classes] for each. So
+        the rows are all that a step has to know and to change, and A·Aᵀ + 1 is all that it needs of the features.
+        """
+        features, (weight, bias) = samples.features, self._dense(private)
+        first = torch.baddbmm(bias, features, weight.mT)
+        products = torch.baddbmm(features.new_ones(1, 1, 1), features, features.mT)
+        labels = one_hot(samples.labels, first.shape[2]).to(features)
+        changes = torch.zeros_like(first)
+        rows = torch.arange(len(private), device=private.device)[:, None]
+        for at, rates in steps:
+            logits = first[rows, at] - products[rows, at] @ changes
+            own = (logits.softmax(2) - labels[rows, at]) * rates[..., None]
+            changes.index_put_((rows, at), own, accumulate=True)
+        return torch.cat([(weight - changes.mT @ features).flatten(1), bias[:, 0] - changes.sum(1)], dim=1)
 
 
 def _mini_batches(
