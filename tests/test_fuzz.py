@@ -316,6 +316,22 @@ def bounded() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_DATA, before)
 
 
+@pytest.mark.parametrize(
+    "reader, file, damage",
+    [
+        ("parquet", "raw/train-00000-of-00001.parquet", ("swap", 0.3671875, 0.625)),  # a name that is no UTF-8
+        ("dataset", "data/about.json", ("number", 0.25, b"\xed\xa0\x80")),  # half a surrogate, as bytes
+        ("dataset", "data/about.json", ("number", 0.25, b'"\\ud800"')),  # and as an escape
+    ],
+)
+def test_what_fuzzing_has_found(reader, file, damage, tmp_path):
+    read = READERS[reader](tmp_path)
+    path = tmp_path / file
+    path.write_bytes(damaged(path.read_bytes(), [damage]))
+    with pytest.raises(InputError):
+        read()
+
+
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is limited on Linux only")
 @pytest.mark.parametrize("reader", READERS)
 def test_damage_ends_well_or_in_one_line(reader, tmp_path):

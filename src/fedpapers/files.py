@@ -62,15 +62,15 @@ def parse_json(text: str | bytes) -> Any:
     Raises:
         ValueError: It is not JSON, or nested too deep.
     """
-    try:
-        return json.loads(text)
+    try:  # json itself would let half a surrogate pass in bytes
+        return json.loads(text if isinstance(text, str) else text.decode())
     except RecursionError:
         raise ValueError("nested too deep") from None
 
 
 def seal_of(content: Mapping[str, Any]) -> str:
     """A checksum of what a JSON object says."""
-    return hashlib.sha256(canonical_json(content).encode()).hexdigest()
+    return hashlib.sha256(canonical_json(content).encode(errors="surrogatepass")).hexdigest()
 
 
 def sealed(content: Mapping[str, Any]) -> dict[str, Any]:

@@ -50,7 +50,7 @@ def read_parquet(files: list[Path], report: Report) -> Iterator[Samples]:
         try:
             with pq.ParquetFile(path) as file:
                 yield from _read_file(path, file, report)
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             report(f"{path}: not a parquet file, or a broken one: {one_line(error)[:160]}; fetch it again")
 
 
