@@ -320,8 +320,7 @@ def bounded() -> Iterator[None]:
     "reader, file, damage",
     [
         ("parquet", "raw/train-00000-of-00001.parquet", ("swap", 0.3671875, 0.625)),  # a name that is no UTF-8
-        ("dataset", "data/about.json", ("number", 0.25, b"\xed\xa0\x80")),  # half a surrogate, as bytes
-        ("dataset", "data/about.json", ("number", 0.25, b'"\\ud800"')),  # and as an escape
+        ("dataset", "data/about.json", ("number", 0.25, b"\xed\xa0\x80")),  # half a surrogate
     ],
 )
 def test_what_fuzzing_has_found(reader, file, damage, tmp_path):
