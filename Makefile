@@ -21,6 +21,9 @@ install = $(1)/bin/python -m pip install -qq --disable-pip-version-check
 endif
 
 # A configuration in place of config.yaml.
+ifneq ($(filter-out $(wildcard $(CONFIG)),$(CONFIG)),)
+$(error CONFIG=$(CONFIG): no such file; expected a configuration, such as configs/tiny.yaml)
+endif
 SNAKEMAKE := snakemake $(if $(CONFIG),--replace-workflow-config --configfile $(CONFIG))
 
 .PHONY: all setup report test bench chaos fuzz lint lock docs help

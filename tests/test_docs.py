@@ -5,12 +5,16 @@ import re
 import shlex
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from fedpapers.cli import app
+from fedpapers.experiment.config import read_config
+from fedpapers.experiment.plan import Plan
 
 DOCS = Path(__file__).parents[1] / "docs"
 BLOCK = re.compile(r"^```console\n\$ fedpapers (?P<command>[^\n]+)\n(?P<output>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -44,6 +48,31 @@ def test_numbers_in_the_text_of_the_guide(tmp_path, monkeypatch):
         answer = CliRunner().invoke(app, shlex.split(options))
         assert shown in answer.output
     assert "σ = 2.21" in text and "σ = 4.15" in text and "24.4\ninstead of 3.67" in text
+
+
+def test_what_the_readme_changes_in_the_configuration_can_be_used(tmp_path):
+    """Each piece of YAML of its section goes to the place that the text names."""
+    section = (DOCS.parent / "README.md").read_text().partition("## Change it")[2].partition("\n## ")[0]
+    pieces = [textwrap.dedent(piece) for piece in re.findall(r"(?:^    .+\n)+", section, re.M)]
+    grid, structures, groups = (yaml.safe_load(piece) for piece in pieces if re.match(r"\S+:", piece))
+    config = yaml.safe_load((DOCS.parent / "config.yaml").read_text())
+    before = read(config, tmp_path)
+    config["papers"]["dpogl"]["runs"] |= grid["runs"]
+    with_grid = read(config, tmp_path)
+    new = [with_grid[one] for one in with_grid.keys() - before.keys()]
+    assert sorted((run.algorithm, run.noise_multiplier, run.seed) for run in new) == [
+        ("dp-ogl", 2.0, seed) for seed in (0, 1, 2)
+    ]
+    config["structures"] = config.get("structures", {}) | structures["structures"]
+    config["papers"]["dpogl"]["runs"] |= groups
+    with_groups = read(config, tmp_path)
+    assert {with_groups[one].structure.kind for one in with_groups.keys() - with_grid.keys()} == {"custom"}
+
+
+def read(config, folder):
+    """The runs of DP-OGL in a configuration."""
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    return {planned.id: planned.run for planned in Plan(read_config([folder / "config.yaml"])).tables["dpogl"]}
 
 
 def test_links_lead_somewhere():

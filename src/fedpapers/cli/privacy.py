@@ -10,9 +10,13 @@ import typer
 from fedpapers.cli.options import GroupsFile, Json, answer
 from fedpapers.errors import InputError
 
+SIGMA = "--noise-multiplier", "--sigma"
+
 
 def epsilon(
-    noise_multiplier: Annotated[float, typer.Option(help="σ: standard deviation of the noise over the clipping norm.")],
+    noise_multiplier: Annotated[
+        float, typer.Option(*SIGMA, help="σ: standard deviation of the noise over the clipping norm.")
+    ],
     sampling_rate: Annotated[float, typer.Option(help="q: probability that a client takes part in a round.")],
     steps: Annotated[int, typer.Option(help="T: number of rounds.")],
     delta: Annotated[float, typer.Option(help="δ of (ε, δ)-differential privacy.")],
@@ -30,7 +34,7 @@ def leakage(
     groups: GroupsFile,
     epochs: Annotated[int, typer.Option(help="T: number of epochs.")],
     interval: Annotated[int, typer.Option(help="S: models cross groups every so many epochs.")],
-    noise_multiplier: Annotated[float, typer.Option(help="σ of the groups that do not set their own.")],
+    noise_multiplier: Annotated[float, typer.Option(*SIGMA, help="σ of the groups that do not set their own.")],
     sampling_rate: Annotated[float, typer.Option(help="q of the groups that do not set their own.")],
     delta: Annotated[float, typer.Option(help="δ of (ε, δ)-differential privacy.")],
     algorithm: Annotated[str, typer.Option(help="dp-ogl, dp-ogl-plus or dp-ogl-local.")] = "dp-ogl",

@@ -109,6 +109,7 @@ def format_cost(report: Mapping[str, Any]) -> str:
         for k in report["kinds"]
     ]
     lines.append("processor time of this machine, one thread; all runs from their start, without that of the jobs")
+    lines.append("clients: counted where partitions are prepared, else as configured, else those of the papers' data")
     return "\n".join(lines)
 
 
