@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
 from fedpapers.privacy.releases import Release
 
@@ -16,6 +16,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 
     With a = −ε/μ + μ/2 and Mills' ratio M(x) = Φ(−x)/φ(x), this is φ(a) (M(−a) − M(μ − a)): nothing overflows.
     """
+    from scipy import optimize  # not above: it would add a tenth to the start of each training job
 
     def log_excess(a: float) -> float:
         gap = special.erfcx(-a / math.sqrt(2)) - special.erfcx((mu - a) / math.sqrt(2))
