@@ -16,8 +16,10 @@ from fedpapers.experiment.described import slug
 from fedpapers.experiment.partition_spec import PartitionSpec
 from fedpapers.experiment.run_config import Paper, RunGrid, RunParameters
 from fedpapers.experiment.spec import Run, applicable
+from fedpapers.federated.algorithms import Grouping
 
 _MOST_RUNS = 10_000  # of a paper: planned in seconds, and few enough that eight digits of a hash tell them apart
+_BY_STRUCTURE = {"overlapping", "disjoint"}  # groupings that without a structure would be one group
 _EITHER = {"sampling_rate": "cohort_size", "cohort_size": "sampling_rate"}  # two ways to say the same
 
 
@@ -41,6 +43,11 @@ class PlannedRun:
     def rounds(self) -> int:
         """T: rounds of training."""
         return self.parameters.rounds
+
+    @property
+    def grouping(self) -> Grouping:
+        """How the clients are grouped: as its parameters say, else in the first way of its algorithm."""
+        return self.run.grouping or self.run.description.groupings[0]
 
 
 @dataclass(frozen=True)
@@ -172,7 +179,7 @@ def _check_clients(run: Run, where: _Place) -> None:
     scheme = run.partition.scheme
     given = getattr(run.partition, "clients", None)
     if run.structure is None:
-        if run.description.mixes or scheme == "groups":
+        if _BY_STRUCTURE & set(run.description.groupings) or scheme == "groups":
             needs = f"the partition scheme {scheme}" if scheme == "groups" else run.algorithm
             raise InputError(f"{where}: structure is missing; {needs} needs one of structures")
         if scheme in ("shards", "dirichlet") and given is None:

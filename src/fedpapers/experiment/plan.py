@@ -163,6 +163,7 @@ class Plan:
             "run": planned.id,
             "grid": planned.grid,
             **planned.parameters.model_dump(mode="json", exclude_none=True),
+            "grouping": planned.grouping,
             "title": planned.run.description.title,
             "states": [str(state_file(planned.id, end)) for end in self._ends(planned)],
             "partition_folder": str(partition_file(planned).parent),

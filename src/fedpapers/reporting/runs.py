@@ -22,16 +22,18 @@ _NAMES = {
     "interval": "S",
     "rounds": "T",
 }
-_GROUPS = {"overlapping": "overlapping groups", "disjoint": "disjoint groups"}
-_WHOLE = {"local": "each worker alone"}
+_GROUPS = {
+    "single": "one group",
+    "each": "each worker alone",
+    "overlapping": "overlapping groups",
+    "disjoint": "disjoint groups",
+}
 
 
 def read_runs(path: str) -> pd.DataFrame:
     """The runs' table, with the columns `groups` (who trains together) and `method` (title and groups)."""
     frame = pd.read_csv(path, keep_default_na=False, na_values=[""])
-    grouping = frame["grouping"] if "grouping" in frame else pd.Series(pd.NA, index=frame.index)
-    whole = frame["algorithm"].map(_WHOLE).fillna("one group")
-    frame["groups"] = grouping.map(_GROUPS).fillna(whole)
+    frame["groups"] = [_GROUPS[grouping] for grouping in frame["grouping"]]
     frame["method"] = frame["title"] + ", " + frame["groups"]
     return frame
 
