@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 
 from fedpapers import groups
-from fedpapers.experiment.account_leakage import account_leakage
+from fedpapers.experiment.account_leakage import account_leakage, mechanism_of
 from fedpapers.experiment.store import read_record
+from fedpapers.federated.algorithms import ALGORITHMS, Algorithm
+from fedpapers.privacy import group_mechanisms
 from fedpapers.privacy.group_mechanisms import Training
 from fedpapers.privacy.leakage_report import leakage_report
 from fedpapers.privacy.ledger import Ledger
@@ -43,6 +45,13 @@ def leaks(monkeypatch):
 
 NOISY = {"sampling_rate": 0.5, "clipping_norm": 0.5, "noise_multiplier": 2.0, "noise": "central"}
 GROUPED = {"grouping": "overlapping", "interval": 5, "mixing": "update"}
+
+
+def test_an_algorithm_is_bounded_by_what_it_does_whatever_its_name():
+    for name in group_mechanisms.ALGORITHMS:
+        assert mechanism_of(ALGORITHMS[name]) == name
+    shown = Algorithm("New", ("overlapping",), private_mechanism=True, releases="interval", exchanges=True)
+    assert mechanism_of(shown) == "dp-ogl-plus"  # within a group ε is infinite
 
 
 def test_pairs_are_those_of_the_leakage_report(leaks):

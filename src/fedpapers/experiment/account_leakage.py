@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from fedpapers.experiment.spec import Run
 from fedpapers.experiment.store import read_record_of_run
+from fedpapers.federated.algorithms import Algorithm
 from fedpapers.groups import Groups
-from fedpapers.privacy.group_mechanisms import ALGORITHMS, Training
+from fedpapers.privacy.group_mechanisms import Training
 from fedpapers.privacy.leakage_report import leakage_report
 from fedpapers.privacy.ledger import Ledger
 
@@ -47,8 +48,7 @@ def account_leakage(table: Iterable[Mapping[str, Any]], delta: float) -> list[di
 def _of_run(record: Mapping[str, Any], delta: float) -> dict[str, float | None]:
     run = Run.model_validate(record["run"])
     members = tuple((name, tuple(workers)) for name, workers in record["groups"].items())
-    algorithm = run.algorithm if run.algorithm in ALGORITHMS else "dp-ogl"
-    training = Training(record["last"], run.interval or 1, algorithm)
+    training = Training(record["last"], run.interval or 1, mechanism_of(run.description))
     bound = "naive" if run.mixing == "model" else "percolation"
     proven, claimed = _matrices(members, training, run.noise_multiplier or 0.0, _rate(record), delta, bound)
     if run.noise == "client":  # the bounds count on secret cohorts
@@ -62,6 +62,13 @@ def _of_run(record: Mapping[str, Any], delta: float) -> dict[str, float | None]:
         "out_of_group_mean": _mean(proven[~inside]),
         "claimed_out_of_group_max": None if claimed is None else _max(claimed[~inside]),
     }
+
+
+def mechanism_of(algorithm: Algorithm) -> str:
+    """The name by which the bounds know what an algorithm releases, and who sees what of it before."""
+    if algorithm.releases == "round":
+        return "dp-ogl"
+    return "dp-ogl-plus" if algorithm.exchanges else "dp-ogl-local"
 
 
 def _rate(record: Mapping[str, Any]) -> float:
