@@ -263,10 +263,10 @@ def progress(folder):
     (folder / "config.yaml").unlink()
 
     def read():
-        from fedpapers.experiment.status import format_status, status
+        from fedpapers.experiment.status import format_status, other_runs, status
 
         with contextlib.chdir(folder):
-            format_status(status(plan))
+            format_status(status(plan), "config.yaml", other_runs(plan))
 
     return read
 

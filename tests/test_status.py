@@ -11,7 +11,7 @@ import pytest
 
 from fedpapers.experiment.config import read_config
 from fedpapers.experiment.plan import Plan
-from fedpapers.experiment.status import COLUMNS, format_status, status
+from fedpapers.experiment.status import COLUMNS, format_status, other_runs, status
 
 TINY = Path(__file__).parents[1] / "configs" / "tiny.yaml"
 
@@ -49,8 +49,8 @@ def test_each_state_is_told_apart(plan):
     assert [rows[run]["round"] for run in runs] == [4, 3, 3, 0, *[0 for _ in others]]
     assert [rows[run]["seconds_left"] for run in runs] == [0.0, 2.0, 2.0, None, *[None for _ in others]]
     assert rows[waiting]["accuracy"] is None
-    text = format_status(list(rows.values()))
-    assert text.splitlines()[0] == f"1 of {len(runs)} runs finished, 1 running"
+    text = format_status(list(rows.values()), "tiny.yaml", 0)
+    assert text.splitlines()[0] == f"tiny.yaml: 1 of {len(runs)} runs finished, 1 running"
     assert "nan" not in text.lower() and waiting not in text
 
 
@@ -74,10 +74,33 @@ def test_the_command_prints_text_or_json(tmp_path):
     shutil.copy(TINY, tmp_path / "config.yaml")
     command = [sys.executable, "-m", "fedpapers", "status"]
     text = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
-    assert text == "0 of 13 runs finished, 0 running\n"
+    assert text == "config.yaml: 0 of 13 runs finished, 0 running\n"
     answer = subprocess.run([*command, "--json"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
-    rows = json.loads(answer)["runs"]
+    report = json.loads(answer)
+    rows = report["runs"]
+    assert (report["configuration"], report["other_runs"]) == ("config.yaml", 0)
     assert len(rows) == 13 and set(rows[0]) == set(COLUMNS)
+
+
+def test_runs_of_other_configurations_are_counted(plan):
+    leave(next(iter(plan.runs)), 2)
+    leave("dp-ogl_other_01234567", 2, 4)
+    leave("ogl_other_89abcdef")
+    (Path("results/runs") / ".snakemake_timestamp").touch()
+    assert other_runs(plan) == 2
+    *_, last = format_status(status(plan), "a.yaml", other_runs(plan)).splitlines()
+    assert last == "results/runs holds 2 more that are not of this configuration: --config FILE"
+
+
+def test_configuration_files_are_arguments_or_options(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(TINY, "a.yaml")
+    Path("b.yaml").write_text("scale: embedded\n")
+    for words in (["a.yaml", "b.yaml"], ["--config", "a.yaml", "--config", "b.yaml"]):
+        assert command("status", *words) == (0, "a.yaml, b.yaml: 0 of 13 runs finished, 0 running\n", "")
+    for name in ("status", "verify"):
+        code, text, error = command(name, "b.yaml", "--config", "a.yaml")
+        assert (code, text) == (2, "") and error.startswith("error: FILES and --config: both were given")
 
 
 def test_without_a_configuration_there_is_one_line(tmp_path):

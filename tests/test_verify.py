@@ -98,7 +98,11 @@ def test_what_was_altered_is_named_and_mended(checkout):
         flip_a_byte(file)
     targets = {"all"}
     for one in found.values():
-        if one["rule"] in (None, "plot_partition", "tabulate_accuracy", "tabulate_structures"):
+        if one["problem"] == "foreign":
+            assert "rm " not in one["mend"] and "--config" in one["mend"]
+            path = checkout / one["artefact"]
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        elif one["rule"] in ("plot_partition", "tabulate_accuracy", "tabulate_structures"):
             remove, _, make = one["mend"].partition("snakemake --cores all ")
             subprocess.run(remove.removesuffix("&& ") or "true", shell=True, cwd=checkout, check=True)
             targets |= set(shlex.split(make))
@@ -191,7 +195,25 @@ def test_results_that_were_laid_there_by_hand(checkout):
 
 def test_nothing_was_made_yet(checkout):
     shutil.rmtree(checkout / "results")
-    assert found(checkout) == {"results": ("missing", None)}
+    report, _ = verify(checkout)
+    assert [(one["artefact"], one["problem"]) for one in report["findings"]] == [("results", "missing")]
+    text = format_verification(report).splitlines()
+    assert text[0] == "compared with config.yaml" and text[-1] == "0 files checked: nothing of the plan is there"
+
+
+def test_results_of_another_configuration_take_few_lines_and_are_not_to_be_removed(checkout):
+    config = yaml.safe_load((checkout / "configs/tiny.yaml").read_text())
+    config["training"]["segment_rounds"] = 1  # trains anew
+    config["papers"]["dpogl"]["runs"] = {"one": {"algorithm": "fedavg", "seed": list(range(40, 80))}}
+    (checkout / "other.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+    report, status = verify(checkout, "other.yaml")
+    text = format_verification(report)
+    first, *lines = text.splitlines()
+    assert status == 1 and first == f"compared with {report['configuration']}" == "compared with other.yaml"
+    assert len(report["findings"]) > 100 and len(lines) < 25 and "rm " not in text
+    assert re.search(r"^foreign: \d+ folders or files in results/runs: ", text, re.MULTILINE)
+    assert re.search(r"^missing: \d+ files in results/runs: ", text, re.MULTILINE)
+    assert verify(checkout, "--config", "other.yaml")[0] == report
 
 
 def test_what_follows_from_other_findings_is_one_line():
@@ -199,9 +221,32 @@ def test_what_follows_from_other_findings_is_one_line():
     upstream = "what it is made from is to be made again"
     found = [Finding(name, "stale", why, "rule", "snakemake") for name, why in causes.items()]
     found += [Finding(f"{k}.png", "stale", upstream, "rule", "snakemake") for k in range(7)]
-    lines = format_verification({"findings": [*map(asdict, found)], "notes": [], "checked": 20}).splitlines()
-    assert [line.split(":")[1].split()[0] for line in lines[:-1]] == ["a.csv", "b.csv", "7"]
-    assert lines[-1] == "20 files checked: 9 findings"
+    head, *lines, more, verdict = format_verification(reported(found, 20)).splitlines()
+    assert head == "compared with a.yaml" and "--json" in more
+    assert [line.split(":")[1].split()[0] for line in lines] == ["a.csv", "b.csv", "7"]
+    assert verdict == "20 files checked: 9 stale"
+
+
+def reported(found, checked):
+    return {"configuration": "a.yaml", "checked": checked, "findings": [*map(asdict, found)], "notes": []}
+
+
+def test_a_handful_is_named_and_more_are_counted_by_folder_and_cause():
+    missing = [
+        Finding(f"results/runs/{k}/round-000002.{{json,csv}}", "missing", "gone", "train", "x") for k in range(5)
+    ]
+    foreign = [Finding(f"results/{folder}/{k}", "foreign", "mine", None, "y") for folder in "ab" for k in range(3)]
+    damaged = [Finding(f"results/data/{k}.npy", "damaged", "torn", "prepare_data", "z") for k in range(9)]
+    lines = format_verification(reported([*missing, *foreign, *damaged], 30)).splitlines()
+    assert lines[1:10] == [str(one) for one in damaged] and lines[12:17] == [str(one) for one in missing]
+    assert lines[10:12] == [f"foreign: 3 folders or files in results/{folder}: mine; y" for folder in "ab"]
+    assert lines[-1] == "30 files checked: 9 damaged; besides 10 missing, 6 foreign"
+    lines = format_verification(reported([*missing, missing[0]], 30)).splitlines()
+    assert lines[1:2] == ["missing: 12 files in results/runs: gone"]
+    assert lines[-1] == "30 files checked: all as they should be; besides 12 missing"
+    assert format_verification(reported([], 3)).splitlines()[1:] == [
+        "3 files checked: all belong to the present code and configuration"
+    ]
 
 
 def test_seals_and_digests(tmp_path):

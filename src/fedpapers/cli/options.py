@@ -15,12 +15,20 @@ Described = TypeVar("Described")
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 ConfigFiles = Annotated[list[Path] | None, typer.Argument(help="Files; later ones go before. [config.yaml]")]
+ConfigOption = Annotated[list[Path] | None, typer.Option("--config", metavar="FILE", help="The same as FILES.")]
 GroupsFile = Annotated[Path, typer.Argument(metavar="GROUPS.yaml", help="groups: {name: [worker, …], …}.")]
 Data = Annotated[Path, typer.Option(help="Folder of the prepared data set.")]
 Threads = Annotated[int, typer.Option(min=1, help="Threads of this job.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 
 DEFAULT_CONFIG = Path("config.yaml")
+
+
+def one_of(files: list[Path] | None, config: list[Path] | None) -> list[Path]:
+    """Configuration files that were named as arguments or by `--config`; none for the default."""
+    if files and config:
+        raise InputError("FILES and --config: both were given; expected one of them, as later files go before")
+    return files or config or []
 
 
 def described(read: Callable[[str], Described], text: str, option: str) -> Described:

@@ -7,34 +7,42 @@ from typing import Annotated
 
 import typer
 
-from fedpapers.cli.options import DEFAULT_CONFIG, Data, Device, Json, Threads, answer, described
+from fedpapers.cli.options import (
+    DEFAULT_CONFIG,
+    ConfigFiles,
+    ConfigOption,
+    Data,
+    Device,
+    Json,
+    Threads,
+    answer,
+    described,
+    one_of,
+)
 
 
-def status(
-    config: Annotated[list[Path] | None, typer.Option(help="Configuration files; later ones go before.")] = None,
-    as_json: Json = False,
-) -> None:
+def status(files: ConfigFiles = None, config: ConfigOption = None, as_json: Json = False) -> None:
     """Running and finished runs: rounds, accuracy, ε, seconds per round, time left."""
     from fedpapers.experiment.config import read_config
     from fedpapers.experiment.plan import Plan
-    from fedpapers.experiment.status import format_status
+    from fedpapers.experiment.status import format_status, other_runs
     from fedpapers.experiment.status import status as status_of
 
-    rows = status_of(Plan(read_config(config or [DEFAULT_CONFIG])))
-    answer({"runs": rows}, format_status(rows), as_json)
+    plan = Plan(read_config(one_of(files, config) or [DEFAULT_CONFIG]))
+    rows, others, name = status_of(plan), other_runs(plan), plan.config.source
+    report = {"configuration": name, "runs": rows, "other_runs": others}
+    answer(report, format_status(rows, name, others), as_json)
 
 
-def verify(
-    config: Annotated[list[Path] | None, typer.Option(help="Configuration files; later ones go before.")] = None,
-    as_json: Json = False,
-) -> None:
+def verify(files: ConfigFiles = None, config: ConfigOption = None, as_json: Json = False) -> None:
     """Whether the results belong to the present code and configuration; status 1 when something does not."""
     from fedpapers.experiment.config import read_config
     from fedpapers.experiment.plan import Plan
     from fedpapers.experiment.verify import format_verification
     from fedpapers.experiment.verify import verify as verify_results
 
-    report = verify_results(Plan(read_config(config or [DEFAULT_CONFIG])), config or [])
+    named = one_of(files, config)
+    report = verify_results(Plan(read_config(named or [DEFAULT_CONFIG])), named)
     answer(report, format_verification(report), as_json)
     raise typer.Exit(1 if report["findings"] else 0)
 

@@ -26,11 +26,16 @@ def status(plan: Plan) -> list[dict[str, Any]]:
     return [_row(planned.id, planned.rounds) for planned in shown.values()]
 
 
-def format_status(rows: list[dict[str, Any]]) -> str:
-    """A table for people, and a line that sums it up."""
+def other_runs(plan: Plan) -> int:
+    """How many folders of runs there are that this configuration does not plan."""
+    return sum(folder.is_dir() and folder.name not in plan.runs for folder in (RESULTS / "runs").glob("[!.]*"))
+
+
+def format_status(rows: list[dict[str, Any]], configuration: str, others: int) -> str:
+    """A line that sums up, a table for people, and how many `others` a configuration has nothing to do with."""
     done = sum(row["state"] == "finished" for row in rows)
     running = [row for row in rows if row["state"] == "running"]
-    lines = [f"{done} of {len(rows)} runs finished, {len(running)} running"]
+    lines = [f"{configuration}: {done} of {len(rows)} runs finished, {len(running)} running"]
     shown = [row for row in rows if row["state"] != "waiting"]
     width = max((len(row["run"]) for row in shown), default=3)
     if shown:
@@ -40,6 +45,8 @@ def format_status(rows: list[dict[str, Any]]) -> str:
         f"  {_text(row['epsilon'], 16, 3)}  {_text(row['seconds_per_round'], 7, 3)}  {_text(row['seconds_left'], 6, 0)}"
         for row in shown
     ]
+    if others:
+        lines.append(f"{RESULTS / 'runs'} holds {others} more that are not of this configuration: --config FILE")
     return "\n".join(lines)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -34,7 +35,9 @@ _CAUSES = {
 _UPSTREAM = "what it is made from is to be made again"
 _OTHER_CODE = "it was made by other code"
 _NO_NOTE = "Snakemake has no note of making it"
+_NOTHING = "nothing of the plan is there"
 _NOTES = ".snakemake/metadata"
+_HANDFUL = 5  # findings of a kind that are named one by one
 _NO_RESULTS = {RESULTS / "logs", RESULTS / "benchmarks", RESULTS / "bench", RESULTS / "README.md"}
 _BESIDE = {"runs": ("run.json", "progress.json"), "data": BESIDE_DATA}
 
@@ -77,7 +80,7 @@ class Finding:
         problem: `missing`, `stale`, `damaged`, `foreign` (no rule makes it) or `unknown` (nothing says how it came).
         why: In words.
         rule: What makes it; None where no rule does.
-        mend: The command that mends it.
+        mend: The command that mends it; of what is foreign, and may be dear to another configuration, words.
     """
 
     artefact: str
@@ -85,6 +88,17 @@ class Finding:
     why: str
     rule: str | None
     mend: str
+
+    @property
+    def count(self) -> int:
+        """How many files, or folders, stand together in its name."""
+        _, together, endings = self.artefact.partition(".{")
+        return 1 + endings.count(",") if together else 1
+
+    @property
+    def folder(self) -> str:
+        """The folder of `results/` in which it lies, however deep."""
+        return str(Path(*Path(self.artefact).parent.parts[:2]))
 
     def __str__(self) -> str:
         rule = f" ({self.rule})" if self.rule else ""
@@ -104,6 +118,8 @@ class _Verdict:
 def verify(plan: Plan, config_files: Sequence[Path]) -> dict[str, Any]:
     """The report of `fedpapers verify`: how many files were `checked`, `findings`, and `notes` of no consequence.
 
+    `configuration` names the files with which they were compared.
+
     Args:
         plan: Of the configuration.
         config_files: Its files; none for the checkout's own.
@@ -116,17 +132,54 @@ def verify(plan: Plan, config_files: Sequence[Path]) -> dict[str, Any]:
     make = shlex.join(["snakemake", "--cores", "all", *_configured(config_files)])
     findings = [*_findings(artefacts, plan, make), *_foreign({artefact.path for artefact in artefacts})]
     findings += _other_descriptions(plan)
-    return {"checked": len(there), "findings": [asdict(one) for one in findings], "notes": _other_versions(there)}
+    return {
+        "configuration": plan.config.source,
+        "checked": len(there),
+        "findings": [asdict(one) for one in findings],
+        "notes": _other_versions(there),
+    }
 
 
 def format_verification(report: dict[str, Any]) -> str:
-    """A line for each finding and note, one for all that follow from others, and one that sums up."""
+    """The configuration, a line for each finding or folder of many, one for all that follow, notes, and the sum."""
     found = [Finding(**one) for one in report["findings"]]
-    causes = [str(one) for one in found if one.why != _UPSTREAM]
-    follow = len(found) - len(causes)
-    more = [f"stale: {follow} more: {_UPSTREAM} (--json names them)"] if follow else []
-    verdict = f"{len(found)} findings" if found else "all belong to the present code and configuration"
-    return "\n".join([*causes, *more, *report["notes"], f"{report['checked']} files checked: {verdict}"])
+    causes = [one for one in found if one.why != _UPSTREAM]
+    follow = sum(one.count for one in found if one.why == _UPSTREAM)
+    lines = _lines(causes) + ([f"stale: {follow} more: {_UPSTREAM}"] if follow else [])
+    more = ["--json names each, and what mends it"] if len(lines) < len(found) else []
+    head = f"compared with {report['configuration']}"
+    return "\n".join([head, *lines, *more, *report["notes"], _sum(found, report["checked"])])
+
+
+def _lines(found: Sequence[Finding]) -> list[str]:
+    """A line for each finding; of more than a handful of a kind, one for those of a folder that have the same cause."""
+    many = Counter(one.problem for one in found)
+    groups: dict[tuple[str, ...], list[Finding]] = defaultdict(list)
+    for one in sorted(found, key=lambda one: one.problem):
+        alone = one.problem == "damaged" or many[one.problem] <= _HANDFUL
+        groups[one.problem, one.artefact if alone else one.folder, one.why].append(one)
+    return [_together(group) if group[1:] else str(group[0]) for group in groups.values()]
+
+
+def _together(group: Sequence[Finding]) -> str:
+    first, count = group[0], sum(one.count for one in group)
+    what, mend = ("folders or files", f"; {first.mend}") if first.problem == "foreign" else ("files", "")
+    return f"{first.problem}: {count} {what} in {first.folder}: {first.why}{mend}"
+
+
+def _sum(found: Sequence[Finding], checked: int) -> str:
+    """How many files there are, and how many of them, and beside them, are not as they should be."""
+    if not found:
+        return f"{checked} files checked: all belong to the present code and configuration"
+    counts: Counter[str] = Counter()
+    for one in found:
+        counts[one.problem] += 0 if one.why == _NOTHING else one.count
+    there, beside = (
+        ", ".join(f"{counts[problem]} {problem}" for problem in problems if counts[problem])
+        for problems in (("damaged", "stale", "unknown"), ("missing", "foreign"))
+    )
+    verdict = there or ("all as they should be" if checked else _NOTHING)
+    return f"{checked} files checked: {verdict}{f'; besides {beside}' if beside else ''}"
 
 
 def _planned(plan: Plan, config_files: Sequence[Path]) -> list[Artefact]:
@@ -161,7 +214,7 @@ def _configured(config_files: Sequence[Path]) -> list[str]:
 def _findings(artefacts: Sequence[Artefact], plan: Plan, make: str) -> Iterator[Finding]:
     """What is wrong with planned files."""
     if not any(artefact.path.is_file() for artefact in artefacts):
-        yield Finding(str(RESULTS), "missing", "nothing of the plan is there", None, make)
+        yield Finding(str(RESULTS), "missing", _NOTHING, None, make)
         return
     judged = [(artefact, verdict) for artefact in artefacts if (verdict := _judge(artefact, plan))]
     if not any(artefact.noted for artefact in artefacts):
@@ -221,8 +274,8 @@ def _foreign(planned: set[Path]) -> Iterator[Finding]:
             if path in folders and path.is_dir() and not path.is_symlink():
                 yield from look(path)
             elif path not in known and not path.name.startswith(".snakemake"):
-                why = "no rule of this configuration makes it"
-                yield Finding(str(path), "foreign", why, None, f"rm -r {shlex.quote(str(path))}")
+                why = "made by no rule of this configuration"
+                yield Finding(str(path), "foreign", why, None, "of another one (--config FILE), or of no use")
 
     if RESULTS.is_dir():
         yield from look(RESULTS)
