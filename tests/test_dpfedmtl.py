@@ -22,6 +22,7 @@ from fedpapers.experiment.grid import run_table
 from fedpapers.experiment.plan import Plan
 from fedpapers.experiment.prepare_data import prepare_data
 from fedpapers.experiment.prepare_partition import prepare_partition
+from fedpapers.experiment.run_files import state_file
 from fedpapers.experiment.spec import Run
 from fedpapers.experiment.train import Segment, train_segment
 
@@ -217,14 +218,58 @@ def test_a_bad_folder_is_one_line_through_the_workflow(checkout: Path, kind: str
     assert not list((checkout / "results/data").glob(f"{kind}_folder/*"))
 
 
+def own_folder(checkout: Path, path: str) -> str:
+    """Have the tiny experiment take its characters from a folder: the target that prepares them."""
+    none = dict.fromkeys(("writers", "scale", "seed"))
+    configure(checkout, {"datasets": {"femnist": {"source": "folder", "path": path} | none}})
+    return "results/data/femnist_folder/about.json"
+
+
 @pytest.mark.workflow
 @pytest.mark.xdist_group("workflow")
 def test_a_changed_file_of_a_folder_prepares_it_again(checkout: Path) -> None:
     write_leaf(checkout / "real", some_writers())
-    none = dict.fromkeys(("writers", "scale", "seed"))
-    configure(checkout, {"datasets": {"femnist": {"source": "folder", "path": "real"} | none}})
-    about = "results/data/femnist_folder/about.json"
+    about = own_folder(checkout, "real")
     assert snakemake(checkout, "--cores", "1", about).returncode == 0
     assert "Nothing to be done" in snakemake(checkout, "-n", "--cores", "1", about).stdout
     write_leaf(checkout / "real", some_writers(seed=1))
     assert "prepare_data" in snakemake(checkout, "-n", "--cores", "1", about).stdout
+
+
+@pytest.mark.workflow
+@pytest.mark.xdist_group("workflow")
+def test_a_folder_that_is_not_there_costs_no_prepared_data_set(checkout: Path) -> None:
+    write_leaf(checkout / "real", some_writers())
+    about = own_folder(checkout, "real")
+    assert snakemake(checkout, "--cores", "1", about).returncode == 0
+    (checkout / "empty").mkdir()
+    for path, found in (("rael", "no such folder"), ("empty", "no files of kind femnist")):
+        own_folder(checkout, path)
+        prepared = {file: file.stat() for file in (checkout / about).parent.iterdir()}
+        for arguments in (["-n", about], [about], ["-n", "dpfedmtl"]):
+            answer = snakemake(checkout, "--cores", "1", *arguments)
+            assert answer.returncode != 0 and "Traceback" not in answer.stderr
+            complaints = [line for line in answer.stderr.splitlines() if line.startswith("error:")]
+            assert len(complaints) == 1 and f"datasets.femnist.path is '{path}': {found}; expected" in complaints[0]
+        assert {file: file.stat() for file in (checkout / about).parent.iterdir()} == prepared
+    answer = snakemake(checkout, "-n", "--cores", "1", "results/data/celeba_embedded/about.json")
+    assert answer.returncode == 0 and "Nothing to be done" in answer.stdout
+
+
+@pytest.mark.workflow
+@pytest.mark.xdist_group("workflow")
+def test_the_same_data_in_another_place_prepared_alone_train_nothing_again(checkout: Path) -> None:
+    for place in ("real", "moved"):
+        write_leaf(checkout / place, some_writers((20,) * 6))
+    about = own_folder(checkout, "real")
+    run = next(one for one in run_table(read_config([checkout / "config.yaml"]), "dpfedmtl") if "femnist" in one.id)
+    trained = str(state_file(run.id, run.rounds))
+    done = snakemake(checkout, "--cores", "1", trained)
+    assert done.returncode == 0, done.stderr
+    own_folder(checkout, "moved")
+    assert "prepare_partition" in snakemake(checkout, "-n", "--cores", "1", trained).stdout
+    assert snakemake(checkout, "--cores", "1", about).returncode == 0
+    assert "Nothing to be done" in snakemake(checkout, "-n", "--cores", "1", trained).stdout
+    write_leaf(checkout / "moved", some_writers((20,) * 6, seed=1))
+    assert snakemake(checkout, "--cores", "1", about).returncode == 0
+    assert "prepare_partition" in snakemake(checkout, "-n", "--cores", "1", trained).stdout

@@ -141,6 +141,18 @@ def test_check_counts_runs(monkeypatch, command):
     assert f"{learning['cells']} cells, {learning['generators']} generators" in of_learning
 
 
+def test_check_warns_of_folders_that_are_not_there(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data/femnist").mkdir(parents=True)
+    status, out, err = command("config", "check", ROOT / "config.yaml", ROOT / "configs/paper.yaml")
+    assert status == 0 and out.startswith("runs: ")
+    assert [line.split("; expected")[0] for line in err.splitlines()] == [
+        "warning: datasets.mnist.path is 'data/mnist': no such folder",
+        "warning: datasets.femnist.path is 'data/femnist': no files of kind femnist",
+        "warning: datasets.celeba.path is 'data/celeba': no such folder",
+    ]
+
+
 def test_check_names_a_mistake(tmp_path, monkeypatch, command):
     over = tmp_path / "over.yaml"
     over.write_text("scale: big\n", encoding="utf-8")

@@ -11,11 +11,16 @@ app = typer.Typer(no_args_is_help=True, help="The configuration.")
 
 @app.command()
 def check(files: ConfigFiles = None, as_json: Json = False) -> None:
-    """Check a configuration whole, count the runs of each paper, and say what the study of learning costs."""
+    """Check a configuration whole, count the runs of each paper, and say what the study of learning costs.
+
+    A warning on standard error for each data set whose folder is not there.
+    """
     from fedpapers.experiment.config import read_config
     from fedpapers.experiment.plan import Plan
 
     plan = Plan(read_config(files or [DEFAULT_CONFIG]))
+    for line in plan.folders_without_files():
+        typer.echo(f"warning: {line}", err=True)
     runs = {paper: len(table) for paper, table in plan.tables.items()}
     text = f"runs: {', '.join(f'{paper} {count}' for paper, count in runs.items()) or 'none'}"
     learning = plan.augmentation.counts() | plan.augmentation.cost()

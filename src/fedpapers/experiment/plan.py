@@ -98,9 +98,28 @@ class Plan:
         return code_of(known(self._datasets, wildcards.dataset))
 
     def dataset_input(self, wildcards: Any) -> list[str]:
-        """The files from which a data set is made, as far as they are there."""
+        """The files from which a data set is made, as far as they are there.
+
+        Ends this process with one line where none is there and the data set is: Snakemake deletes it before the job
+        that could say so, and what is raised here comes with a traceback.
+        """
         dataset = known(self._datasets, wildcards.dataset)
-        return [] if dataset.path is None else [str(file) for file in files_in(Path(dataset.path), dataset.kind)]
+        if dataset.path is None:
+            return []
+        files = [str(file) for file in files_in(Path(dataset.path), dataset.kind)]
+        prepared = RESULTS / "data" / wildcards.dataset
+        if not files and (prepared / "about.json").exists():
+            name = next(name for name, spec in self.config.datasets.items() if spec is dataset)
+            sys.exit(f"error: {_without_files(name, dataset)}; {prepared}, prepared before, is left as it is")
+        return files
+
+    def folders_without_files(self) -> list[str]:
+        """A line for each data set whose folder is not there, or holds nothing that it could be made from."""
+        return [
+            _without_files(name, dataset)
+            for name, dataset in self.config.datasets.items()
+            if dataset.path is not None and not files_in(Path(dataset.path), dataset.kind)
+        ]
 
     def partition(self, wildcards: Any) -> str:
         """The recipe of a partition, as JSON."""
@@ -227,6 +246,12 @@ def source_for_jobs() -> None:
     """Have every job of this process find the package where this module lies."""
     here = str(Path(__file__).parents[2])
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH")]))
+
+
+def _without_files(name: str, dataset: MnistData | FemnistData | CelebaData) -> str:
+    found = f"no files of kind {dataset.kind}" if Path(dataset.path or "").is_dir() else "no such folder"
+    place = f"datasets.{name}.path is '{dataset.path}'"
+    return f"{place}: {found}; expected the folder of its files; correct the path, or put them there"
 
 
 def _about(run: Run) -> Path:

@@ -23,7 +23,7 @@ _OPENING = """\
 
 `config.yaml` says which runs there are and how they are shown. It is checked whole before anything runs: an unknown
 key, a missing one or a value that does not fit ends in one line that says where it stands and what was expected.
-`fedpapers config check [FILES…]` does the same and nothing else.
+`fedpapers config check [FILES…]` does the same, and warns of data folders that are not there.
 
 With several files (`--configfile config.yaml more.yaml`) a later one goes before, key by key at every depth; lists are
 replaced whole. With this first line an editor completes and checks while you type:
@@ -46,7 +46,9 @@ values of a grid makes one run. `rounds` alone takes no list, as a longer run ho
 A run needs each key that its algorithm has, from the grid or from `common`. A value that an algorithm does not have is
 left out of its runs; in a grid none of whose algorithms has it, it is a mistake. `null` in a grid takes a common value
 back. The same run twice in a paper is a mistake; a run that two papers share is trained once. Neither `rounds` nor the
-place of the data nor anything under `training` is part of what a run is: more rounds train the same run further.
+place of the data nor anything under `training` is part of what a run is: more rounds train the same run further. From
+another place the data are prepared again all the same, and what follows too unless that is done first and alone:
+`docs/reruns.md`.
 """
 
 _APPLICABLE = """\
