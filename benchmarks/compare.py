@@ -276,7 +276,7 @@ def main() -> None:
     """Play all cases and write what came out."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="cases whose name has this in it")
-    parser.add_argument("--turns", type=int, help="rounds of each side in place of the usual number")
+    parser.add_argument("--turns", type=int, help="rounds of each side in each start, in place of the usual number")
     options = parser.parse_args()
     rows: list[dict[str, Any]] = []
     for case in TASKS:

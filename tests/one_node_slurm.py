@@ -2,6 +2,7 @@
 packages slurm-wlm and munge.
 """
 
+import contextlib
 import importlib.util
 import os
 import re
@@ -103,14 +104,17 @@ def _start() -> None:
 
 def stop() -> None:
     """Cancel what runs, stop the daemons, and leave no configuration: with one, every Snakemake would look for them."""
-    subprocess.run(["scancel", "--user=root"], capture_output=True, timeout=30)
-    for name, file in DAEMONS.items():
-        pid = Path(file).read_text().strip() if Path(file).exists() else ""
-        if pid and Path(f"/proc/{pid}/comm").exists() and Path(f"/proc/{pid}/comm").read_text().strip() == name:
-            os.kill(int(pid), signal.SIGTERM)
-            _wait_for(lambda pid=pid: not Path(f"/proc/{pid}").exists())
-    CONF.unlink(missing_ok=True)
-    shutil.rmtree(STATE / "slurmctld", ignore_errors=True)
+    try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            subprocess.run(["scancel", "--user=root"], capture_output=True, timeout=30)
+        for name, file in DAEMONS.items():
+            pid = Path(file).read_text().strip() if Path(file).exists() else ""
+            if pid and Path(f"/proc/{pid}/comm").exists() and Path(f"/proc/{pid}/comm").read_text().strip() == name:
+                os.kill(int(pid), signal.SIGTERM)
+                _wait_for(lambda pid=pid: not Path(f"/proc/{pid}").exists())
+    finally:
+        CONF.unlink(missing_ok=True)
+        shutil.rmtree(STATE / "slurmctld", ignore_errors=True)
 
 
 def _tool(name: str) -> str | None:

@@ -26,7 +26,7 @@ PROFILE = ("--profile", "profiles/slurm", "--slurm-init-seconds-before-status-ch
 def slurm():
     try:
         start()
-    except (TimeoutError, subprocess.CalledProcessError) as error:
+    except (FileExistsError, TimeoutError, subprocess.CalledProcessError) as error:
         pytest.skip(f"Slurm does not start here: {error}")
     yield
     stop()
@@ -69,7 +69,11 @@ def ended(process):
         printed = process.communicate(timeout=420)[0]
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGINT)
-        printed = process.communicate()[0]
+        try:
+            printed = process.communicate(timeout=60)[0]
+        except subprocess.TimeoutExpired:
+            process.kill()
+            printed = process.communicate()[0]
         queue = subprocess.run(["squeue", "-t", "all"], capture_output=True, text=True).stdout
         pytest.fail(f"Snakemake hangs; it printed\n{printed}\nand Slurm has\n{queue}")
     return process.returncode, printed

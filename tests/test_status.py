@@ -89,7 +89,7 @@ def test_runs_of_other_configurations_are_counted(plan):
     (Path("results/runs") / ".snakemake_timestamp").touch()
     assert other_runs(plan) == 2
     *_, last = format_status(status(plan), "a.yaml", other_runs(plan)).splitlines()
-    assert last == "results/runs holds 2 more that are not of this configuration: --config FILE"
+    assert last == "results/runs also holds runs of other configurations: 2; fedpapers status FILE shows those of FILE"
 
 
 def test_configuration_files_are_arguments_or_options(tmp_path, monkeypatch, command):

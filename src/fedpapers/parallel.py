@@ -16,6 +16,7 @@ def at_once(work: Sequence[Callable[[], Result]]) -> list[Result]:
     """Do several things, each on one thread; a single one on all threads.
 
     Clients on a thread each do not wait for each other after every operation, as the threads within operations do.
+    After an exception others may still be running.
     """
     threads = torch.get_num_threads()
     if threads == 1 or len(work) == 1:

@@ -1,4 +1,4 @@
-"""Settings of a process that trains; they have to be made before PyTorch is loaded."""
+"""Settings of a process that trains."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ _TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX, _ARENA_MAX = -1, -2, -4, -8
 
 
 def set_up_training() -> None:
-    """Keep memory and cores for what comes next, not for what is over."""
+    """Have OpenMP's idle threads sleep and the C library keep freed memory; call it before PyTorch is loaded."""
     _let_idle_threads_sleep()
     keep_freed_memory()
 
 
 def _let_idle_threads_sleep() -> None:
-    """By default OpenMP's threads spin for milliseconds after each operation, on cores that clients' threads need."""
+    """By default OpenMP's threads spin for milliseconds after each operation, on cores that clients' threads need.
+
+    OpenMP reads this once, when PyTorch loads it.
+    """
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 

@@ -27,7 +27,7 @@ DEFAULT_CONFIG = Path("config.yaml")
 def one_of(files: list[Path] | None, config: list[Path] | None) -> list[Path]:
     """Configuration files that were named as arguments or by `--config`; none for the default."""
     if files and config:
-        raise InputError("FILES and --config: both were given; expected one of them, as later files go before")
+        raise InputError("FILES and --config: both were given; expected one of the two, as the order of files matters")
     return files or config or []
 
 

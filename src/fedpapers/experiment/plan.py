@@ -100,8 +100,8 @@ class Plan:
     def dataset_input(self, wildcards: Any) -> list[str]:
         """The files from which a data set is made, as far as they are there.
 
-        Ends this process with one line where none is there and the data set is: Snakemake deletes it before the job
-        that could say so, and what is raised here comes with a traceback.
+        Where there are none, but the data set was prepared before, this ends the process with one line: Snakemake would
+        delete the prepared one before the job that finds nothing, and an exception here would come with a traceback.
         """
         dataset = known(self._datasets, wildcards.dataset)
         if dataset.path is None:

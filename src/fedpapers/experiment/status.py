@@ -46,7 +46,8 @@ def format_status(rows: list[dict[str, Any]], configuration: str, others: int) -
         for row in shown
     ]
     if others:
-        lines.append(f"{RESULTS / 'runs'} holds {others} more that are not of this configuration: --config FILE")
+        told = f"{RESULTS / 'runs'} also holds runs of other configurations: {others}"
+        lines.append(f"{told}; fedpapers status FILE shows those of FILE")
     return "\n".join(lines)
 
 

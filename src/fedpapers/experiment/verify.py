@@ -32,6 +32,7 @@ _CAUSES = {
     "set of input files changed": "it is to be made from other files",
     "params changed": "its settings or its code changed",
 }
+_FOREIGN = "keep it if it is your own or of another configuration: fedpapers verify FILE"
 _UPSTREAM = "what it is made from is to be made again"
 _OTHER_CODE = "it was made by other code"
 _NO_NOTE = "Snakemake has no note of making it"
@@ -80,7 +81,7 @@ class Finding:
         problem: `missing`, `stale`, `damaged`, `foreign` (no rule makes it) or `unknown` (nothing says how it came).
         why: In words.
         rule: What makes it; None where no rule does.
-        mend: The command that mends it; of what is foreign, and may be dear to another configuration, words.
+        mend: The command that mends it; for what is foreign, advice in words.
     """
 
     artefact: str
@@ -146,7 +147,7 @@ def format_verification(report: dict[str, Any]) -> str:
     causes = [one for one in found if one.why != _UPSTREAM]
     follow = sum(one.count for one in found if one.why == _UPSTREAM)
     lines = _lines(causes) + ([f"stale: {follow} more: {_UPSTREAM}"] if follow else [])
-    more = ["--json names each, and what mends it"] if len(lines) < len(found) else []
+    more = ["--json names each, and what mends it"] if follow or len(lines) < len(found) else []
     head = f"compared with {report['configuration']}"
     return "\n".join([head, *lines, *more, *report["notes"], _sum(found, report["checked"])])
 
@@ -191,7 +192,7 @@ def _planned(plan: Plan, config_files: Sequence[Path]) -> list[Artefact]:
     command = [sys.executable, "-m", "snakemake", "--summary", *targets, *_configured(config_files)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        reason = (done.stderr.strip() or "no message").splitlines()[-1]
+        reason = (done.stderr.strip() or "no message").splitlines()[-1].removeprefix("error: ")
         raise InputError(f"snakemake --summary: {reason}; expected a plan; `snakemake -n` says more")
     head, *rows = [line.split("\t") for line in done.stdout.splitlines() if "\t" in line]
     return [_artefact(dict(zip(head, row, strict=True))) for row in rows]
@@ -274,8 +275,7 @@ def _foreign(planned: set[Path]) -> Iterator[Finding]:
             if path in folders and path.is_dir() and not path.is_symlink():
                 yield from look(path)
             elif path not in known and not path.name.startswith(".snakemake"):
-                why = "made by no rule of this configuration"
-                yield Finding(str(path), "foreign", why, None, "of another one (--config FILE), or of no use")
+                yield Finding(str(path), "foreign", "made by no rule of this configuration", None, _FOREIGN)
 
     if RESULTS.is_dir():
         yield from look(RESULTS)

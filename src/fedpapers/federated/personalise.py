@@ -128,10 +128,11 @@ class Heads:
         return (losses * weights).sum()
 
     def _trained_by_rows(self, private: Tensor, samples: Samples, steps: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
-        """The same for a dense layer of which clients have fewer samples than inputs.
+        """The same for a dense layer of which no client has more samples, padding included, than it has inputs.
 
         SGD changes its weight by −Σ gᵀa: a the features of the samples that were seen, g a row [classes] for each. So
-        the rows are all that a step has to know and to change, and A·Aᵀ + 1 is all that it needs of the features.
+        the rows are all that a step has to know and to change, and beside the first logits A·Aᵀ + 1 is all that it
+        needs of the features; the 1 is the bias.
         """
         features, (weight, bias) = samples.features, self._dense(private)
         first = torch.baddbmm(bias, features, weight.mT)
@@ -142,6 +143,7 @@ class Heads:
         for at, rates in steps:
             logits = first[rows, at] - products[rows, at] @ changes
             own = (logits.softmax(2) - labels[rows, at]) * rates[..., None]
+            # Samples of a batch differ; only padding repeats one, and adds zeros: the order of additions is no matter.
             changes.index_put_((rows, at), own, accumulate=True)
         return torch.cat([(weight - changes.mT @ features).flatten(1), bias[:, 0] - changes.sum(1)], dim=1)
 

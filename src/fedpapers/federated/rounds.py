@@ -139,6 +139,7 @@ def next_release(federation: Federation, state: State) -> tuple[State, RoundSumm
     starts = _start_models(federation, state, t)
     blocks = _blocks(state.shared)
     several = len(blocks) > 1
+    # a single block replaces it by its sums; the old state is never written to
     shared = room(*state.shared.shape, like=state.shared) if several else state.shared
     private = state.private.clone() if state.private.numel() else state.private
     norms: list[float] = []
