@@ -1,5 +1,14 @@
-"""`python -m fedpapers` is the command line."""
+"""`python -m fedpapers` is the command line; the workflow's jobs call it so."""
+
+import os
+import sys
 
 from fedpapers.cli import main
 
-main()
+try:
+    main()
+except SystemExit as end:
+    # Not through the interpreter's own end: to unload PyTorch takes half a second, and nothing is left to be done.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(end.code if isinstance(end.code, int) else 0)
