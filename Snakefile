@@ -14,7 +14,7 @@ sys.executable = shlex.quote(sys.executable)
 sys.path.insert(0, f"{workflow.basedir}/src")
 
 from fedpapers.experiment.fingerprint import fingerprint
-from fedpapers.experiment.plan import Plan, source_for_jobs
+from fedpapers.experiment.plan import Plan, configured_by, source_for_jobs
 
 source_for_jobs()
 
@@ -25,7 +25,7 @@ configfile: "config.yaml"
 report: "report/workflow.rst"
 
 
-plan = Plan.or_exit(config, workflow.configfiles)
+plan = Plan.or_exit(config, configured_by(workflow))
 
 
 onstart:

@@ -303,6 +303,7 @@ rule plot_contact_sheet:
         mem_mb=1000,
         runtime=10,
     params:
+        title=plan.title,
         code=fingerprint("scripts/plot_contact_sheet.py"),
     message:
         "Drawing samples of {wildcards.dataset}"

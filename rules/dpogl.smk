@@ -130,6 +130,7 @@ rule plot_partition:
         mem_mb=1000,
         runtime=10,
     params:
+        title=plan.title_of_first,
         code=fingerprint("scripts/plot_partition.py"),
     message:
         "Drawing the partition of {wildcards.paper}"

@@ -295,6 +295,7 @@ rule plot_devices:
         mem_mb=1000,
         runtime=10,
     params:
+        title=plan.augmentation.title,
         code=fingerprint("scripts/plot_devices.py"),
     message:
         "Drawing the devices' samples"

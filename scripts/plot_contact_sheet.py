@@ -26,7 +26,7 @@ figure = plot_contact_sheet(
     np.load(folder / "writers.npy", allow_pickle=False),
     clients["writer"].tolist(),
     about["classes"],
-    about["name"],
+    snakemake.params.title or about["name"],
     columns_per_class=1 if len(about["classes"]) > 2 else 5,
 )
 figures.save(figure, snakemake.output.png, snakemake.output.pdf)

@@ -18,6 +18,6 @@ with one_line():
     histogram = read_histogram(Path(snakemake.input.histogram))
     about = read_sealed(Path(snakemake.input.about))
 of_devices = histogram[histogram["split"] == "train"]
-figure = plot_partition(of_devices, about["classes"], about["groups"], about["data"])
+figure = plot_partition(of_devices, about["classes"], about["groups"], snakemake.params.title or about["data"])
 figures.save(figure, snakemake.output.png, snakemake.output.pdf)
 stamp(snakemake)

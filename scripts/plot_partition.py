@@ -17,6 +17,6 @@ figures.start()
 with one_line():
     histogram = read_histogram(Path(snakemake.input.histogram))
     about = read_sealed(Path(snakemake.input.about))
-figure = plot_partition(histogram, about["classes"], about["groups"], about["data"])
+figure = plot_partition(histogram, about["classes"], about["groups"], snakemake.params.title or about["data"])
 figures.save(figure, snakemake.output.png, snakemake.output.pdf)
 stamp(snakemake)

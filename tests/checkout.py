@@ -16,15 +16,20 @@ PARTS = ("Snakefile", "config.yaml", "rules", "scripts", "src", "profiles", "rep
 def finished(tmp_path_factory):
     """A checkout whose tiny experiment has run."""
     folder = tmp_path_factory.mktemp("checkout") / "with a space"
+    copy_parts(folder)
+    done = snakemake(folder, "--cores", "2")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def copy_parts(folder):
+    """Make a folder the checkout of a tiny experiment that has not run."""
     folder.mkdir()
     for part in PARTS:
         source = ROOT / part
         copy = shutil.copytree if source.is_dir() else shutil.copy2
         copy(source, folder / part, **({"ignore": shutil.ignore_patterns("__pycache__")} if source.is_dir() else {}))
     shutil.copy2(ROOT / "configs" / "tiny.yaml", folder / "config.yaml")
-    done = snakemake(folder, "--cores", "2")
-    assert done.returncode == 0, done.stdout + done.stderr
-    return folder
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from fedpapers.errors import InputError
 from fedpapers.experiment.config import load_config, read_config
 from fedpapers.experiment.described import slug
 from fedpapers.experiment.grid import run_table
-from fedpapers.experiment.plan import Plan
+from fedpapers.experiment.plan import Plan, configured_by
 from fedpapers.experiment.spec import Run
 
 ROOT = Path(__file__).parents[1]
@@ -595,6 +595,38 @@ def test_or_exit_prints_one_line():
     assert caught.value.code == "error: config.yaml: scale is 'big'; expected tiny, embedded or paper"
 
 
+NOTE = "note: {0} merged over config.yaml; --replace-workflow-config takes {1} alone\n"
+OWN, MERGED = ["own.yaml"], NOTE.format("own.yaml is", "own.yaml")
+TWO = NOTE.format("a.yaml and b.yaml are", "a.yaml and b.yaml")
+
+
+@pytest.mark.parametrize(
+    ("given", "more", "files", "said"),
+    [
+        ([], {}, ["config.yaml"], ""),
+        (OWN, {}, ["config.yaml", "own.yaml"], MERGED),
+        (["a.yaml", "b.yaml"], {}, ["config.yaml", "a.yaml", "b.yaml"], TWO),
+        (OWN, {"is_main_process": False}, ["config.yaml", "own.yaml"], ""),
+        (OWN, {"replace": True}, ["own.yaml"], ""),
+        ([], {"replace": True}, ["config.yaml"], ""),
+        (["config.yaml", "own.yaml"], {}, ["config.yaml", "own.yaml"], ""),
+        (["/\x1b.yaml"], {}, ["config.yaml", "/\x1b.yaml"], NOTE.format("/\\u001b.yaml is", "/\\u001b.yaml")),
+    ],
+)
+def test_the_files_of_a_configuration_are_those_that_are_used(given, more, files, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    paths = [Path(file).absolute() for file in given]
+    replaced = more.get("replace", False)
+    workflow = SimpleNamespace(
+        overwrite_configfiles=paths,
+        configfiles=[*paths, "config.yaml"],
+        config_settings=SimpleNamespace(replace_workflow_config=replaced, overwrite_config=dict.fromkeys(given)),
+        is_main_process=more.get("is_main_process", True),
+    )
+    assert configured_by(workflow) == files
+    assert capsys.readouterr() == ("", said)
+
+
 def test_repeated_key_is_found_behind_a_reader_that_lets_it_pass(tmp_path):
     file = tmp_path / "config.yaml"
     file.write_text(TEXT + "scale: tiny\n", encoding="utf-8")
@@ -606,3 +638,55 @@ def test_repeated_key_is_found_behind_a_reader_that_lets_it_pass(tmp_path):
 def test_the_example_of_own_data_is_a_configuration_of_its_own():
     plan = Plan(read_config([ROOT / "docs/examples/own-leaf.yaml"]))
     assert len(plan.tables["dpfedmtl"]) == 2 * (2 + 2 * 2)
+
+
+def own_data(**given):
+    """The example of own data, its data set changed."""
+    content = yaml.safe_load((ROOT / "docs/examples/own-leaf.yaml").read_text(encoding="utf-8"))
+    content["datasets"]["mine"].update(given)
+    return content
+
+
+def test_a_title_is_no_part_of_data_partitions_or_runs():
+    titled, other, without = (Plan(load_config(own_data(title=title))) for title in ("Mine", "Ärztinnen & Ärzte", None))
+    where = SimpleNamespace(dataset="mine_folder", paper="dpfedmtl")
+    assert [plan.title(where) for plan in (titled, other, without)] == ["Mine", "Ärztinnen & Ärzte", None]
+    assert titled.title_of_first(where) == titled.partitions(where)[0]["title"] == "Mine"
+    assert "title" not in without.partitions(where)[0]
+    assert titled.dataset(where) == without.dataset(where) and "title" not in titled.dataset(where)
+    assert {run: planned.run for run, planned in titled.runs.items()} == {
+        run: planned.run for run, planned in without.runs.items()
+    }
+
+
+TITLES = [
+    (3, "title is 3; expected text"),
+    ("", "the title is ''; expected 1 to 60 characters"),
+    (" Mine", "the title is ' Mine'; expected 1 to 60 characters, without space around them"),
+    ("x" * 61, "; expected 1 to 60 characters"),
+    ("12", "the title is '12'; expected words"),
+    ("NA", "the title is 'NA'; expected words"),
+    ("my_data", "the title holds '_', which tables or captions may take for markup; expected words"),
+    ("$x$", "the title holds '$'"),
+    ("a\nb", "the title holds '\\n'"),
+    ("{dataset}", "the title holds '{'"),
+    ("FEMNIST", "the title 'FEMNIST' begins as published data are called; expected a name that is yours"),
+    ("CelebA-like (generated)", "begins as published data are called"),
+]
+
+
+@pytest.mark.parametrize(("title", "expected"), TITLES, ids=[expected for _, expected in TITLES])
+def test_titles_that_cannot_be_used(title, expected):
+    with pytest.raises(InputError) as caught:
+        load_config(own_data(title=title), "own.yaml")
+    assert str(caught.value).startswith("own.yaml: datasets.mine.title") and expected in str(caught.value)
+
+
+def test_titles_are_for_folders_and_differ():
+    generated = {"kind": "femnist", "source": "embedded", "writers": 3, "scale": 1, "seed": 0, "title": "Ours"}
+    content = own_data()
+    with pytest.raises(InputError, match=r"datasets\.other: title does not go with source embedded; expected none"):
+        load_config(content | {"datasets": content["datasets"] | {"other": generated}})
+    twice = dict.fromkeys(("mine", "other"), content["datasets"]["mine"])
+    with pytest.raises(InputError, match="datasets: 'mine' and 'other' have one title; expected two"):
+        load_config(content | {"datasets": twice})

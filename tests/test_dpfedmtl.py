@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from checkout import snakemake
+from checkout import copy_parts, snakemake
 from data_folders import some_writers, write_celeba, write_leaf
 
 from fedpapers.data.format import read_dataset
@@ -273,3 +273,61 @@ def test_the_same_data_in_another_place_prepared_alone_train_nothing_again(check
     write_leaf(checkout / "moved", some_writers((20,) * 6, seed=1))
     assert snakemake(checkout, "--cores", "1", about).returncode == 0
     assert "prepare_partition" in snakemake(checkout, "-n", "--cores", "1", trained).stdout
+
+
+@pytest.mark.workflow
+@pytest.mark.xdist_group("workflow")
+def test_own_data_go_by_their_title_and_are_not_the_papers(tmp_path: Path) -> None:
+    """The example of docs/own-data.md, shorter, on three letters of four writers."""
+    folder = tmp_path / "with a space"
+    copy_parts(folder)
+    writers = {name: (images, labels % 3 + 10) for name, (images, labels) in some_writers((12,) * 4).items()}
+    write_leaf(folder / "data/mine", writers)
+    content = yaml.safe_load((ROOT / "docs/examples/own-leaf.yaml").read_text())
+    paper = content["papers"]["dpfedmtl"]
+    paper["common"] |= {"rounds": 2, "evaluate_every": 1, "cohort_size": 2, "personalise_epochs": 1, "seed": 0}
+    paper["runs"] = {"plain": {"algorithm": "fedmtl"}, "private": {"algorithm": "dpfedmtl", "noise_multiplier": 9.69}}
+    own = folder / "own.yaml"
+    own.write_text(yaml.safe_dump(content))
+    alone = ["dpfedmtl", "--cores", "2", "--replace-workflow-config", "--configfile", "own.yaml"]
+    done = snakemake(folder, *alone)
+    assert done.returncode == 0 and "merged over" not in done.stderr, done.stderr
+    title = content["datasets"]["mine"]["title"]
+    tables = {
+        name: list(csv.DictReader((folder / f"results/dpfedmtl/tables/{name}.csv").open(newline="", encoding="utf-8")))
+        for name in ("clients", "methods", "noise", "guarantees", "claims")
+    }
+    ours = tables["clients"][0]
+    assert (ours["Data"], ours["Clients"], ours["Samples"], ours["Classes"]) == (title, "4", "48", "3")
+    for row in (*tables["methods"], *tables["noise"]):
+        assert (row["Data"], row["Published, on the real data (%)"]) == (title, "not available")
+    assert {row["Data"] for row in tables["guarantees"] if row["Setting"] == "ours"} == {title}
+    verdicts = {row["Claim"]: row for row in tables["claims"]}
+    most = verdicts["FedMTL gains most on FEMNIST."]
+    assert most["Verdict"] == "not decided" and title in most["Our numbers"]
+
+    content["datasets"]["mine"]["title"] = "Other letters"
+    own.write_text(yaml.safe_dump(content))
+    planned = snakemake(folder, "-n", *alone).stdout
+    assert "count_clients" in planned and "prepare_" not in planned and "train" not in planned
+    content["scale"] = "big"
+    own.write_text(yaml.safe_dump(content))
+    complaints = [line for line in snakemake(folder, "-n", *alone).stderr.splitlines() if "error" in line]
+    assert complaints == ["error: own.yaml: scale is 'big'; expected tiny, embedded or paper"]
+
+
+@pytest.mark.workflow
+@pytest.mark.xdist_group("workflow")
+def test_a_configuration_that_is_merged_over_ours_says_so(tmp_path: Path) -> None:
+    folder = tmp_path / "checkout"
+    copy_parts(folder)
+    (folder / "own.yaml").write_text("training: {threads: 2}\n")
+    target = "results/data/mnist_embedded/about.json"
+    for files, times in ((["own.yaml"], 1), (["config.yaml", "own.yaml"], 0)):
+        answer = snakemake(folder, target, "--summary", "--configfile", *files)
+        assert answer.returncode == 0 and answer.stdout.startswith("output_file\t"), answer.stderr
+        line = "note: own.yaml is merged over config.yaml; --replace-workflow-config takes own.yaml alone"
+        assert answer.stderr.splitlines().count(line) == times
+    (folder / "own.yaml").write_text("scale: big\n")
+    complaint = snakemake(folder, target, "-n", "--configfile", "own.yaml").stderr
+    assert "error: config.yaml, own.yaml: scale is 'big'" in complaint

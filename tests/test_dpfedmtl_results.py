@@ -25,6 +25,7 @@ from fedpapers.reporting.dpfedmtl import (
 )
 from fedpapers.reporting.dpfedmtl_claims import claims
 from fedpapers.reporting.guarantees import guarantees_table, plot_tradeoff, read_epsilons
+from fedpapers.reporting.titles import entitled
 from fedpapers.reporting.verdicts import verdict_table
 
 SIGMAS = (0.11, 0.65, 2.42, 9.69)
@@ -142,6 +143,10 @@ def test_clients_are_counted_from_the_partition(tmp_path):
     shown = clients_table(counts)
     assert shown.iloc[0].tolist() == ["FEMNIST-like (generated)", "generated", "2", "16", "8.00", "2.83", "0.35", "3"]
     assert shown.iloc[1]["Samples"] == "200,288"
+    mine = {"dataset": "mine", "folder": str(tmp_path), "title": "Ours & theirs"}
+    both = entitled(count_clients([one := {"dataset": "femnist", "folder": str(tmp_path)}, mine]), [one, mine])
+    assert both.iloc[:1].equals(counts) and both["data"].tolist()[1] == "Ours & theirs"
+    assert both["classes"].tolist() == [3, 2] and both["generated"].tolist() == [True, True]
     for damage in ("client,split,label,samples\n7,train,0,9\n", ""):
         (tmp_path / "histogram.csv").write_text(damage)
         with pytest.raises(InputError, match=r"histogram\.csv: not the file that was written; delete it"):

@@ -64,6 +64,10 @@ class AugmentationPlan:
         """The data set of the study."""
         return str(self._about)
 
+    def title(self, wildcards: Any) -> str | None:
+        """The title of the study's data set; None where it is called by its format."""
+        return self._config.datasets[self._study.dataset].title
+
     def seeds_input(self, wildcards: Any) -> dict[str, str]:
         """What the images of some seeds are made from."""
         return self._from_devices(known(self._gans, wildcards.gan).devices)

@@ -13,7 +13,7 @@ from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
 from fedpapers.errors import InputError, nearest
 from fedpapers.experiment.config_errors import explain, shown
-from fedpapers.experiment.dataset_spec import CompleteDataset, MnistData
+from fedpapers.experiment.dataset_spec import MnistData
 from fedpapers.experiment.described import Count, Described, Name, slug
 from fedpapers.experiment.dpfedmtl_config import DpFedMtl
 from fedpapers.experiment.dpogl_config import DpOgl
@@ -21,6 +21,7 @@ from fedpapers.experiment.multfaug_config import MultFAug
 from fedpapers.experiment.partition_spec import PartitionSpec
 from fedpapers.experiment.run_config import Paper
 from fedpapers.experiment.structure_spec import StructureSpec
+from fedpapers.experiment.titled_data import TitledDataset
 from fedpapers.files import read_yaml
 
 
@@ -66,7 +67,7 @@ class Config(Described):
     """All of `config.yaml`."""
 
     scale: Literal["tiny", "embedded", "paper"] = Field(description="Named in tables and captions.")
-    datasets: dict[Name, CompleteDataset] = Field(min_length=1, description="Data sets by name.")
+    datasets: dict[Name, TitledDataset] = Field(min_length=1, description="Data sets by name.")
     partitions: dict[Name, PartitionSpec] = Field(min_length=1, description="Partitions over clients by name.")
     structures: dict[Name, StructureSpec] = Field({}, description="Group structures by name, where groups are studied.")
     training: Training = Field(description="How training is run.")
@@ -85,6 +86,15 @@ class Config(Described):
             other = folders.setdefault(slug(name), name)
             if other != name:
                 raise ValueError(f"datasets: '{other}' and '{name}' would share a folder; expected other names")
+        return self
+
+    @model_validator(mode="after")
+    def _titles_differ(self) -> Config:
+        titles: dict[str, str] = {}
+        for name, data in self.datasets.items():
+            other = titles.setdefault(data.title, name) if data.title else name
+            if other != name:
+                raise ValueError(f"datasets: '{other}' and '{name}' have one title; expected two, as tables go by it")
         return self
 
     @model_validator(mode="after")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fedpapers.data.folders import files_in
-from fedpapers.errors import InputError
+from fedpapers.errors import InputError, printable
 from fedpapers.experiment.augmentation_plan import AugmentationPlan
 from fedpapers.experiment.config import Config, load_config
 from fedpapers.experiment.dataset_spec import CelebaData, FemnistData, MnistData
@@ -203,11 +203,15 @@ class Plan:
         return list(self.config.papers.with_runs[wildcards.paper].accountants)
 
     def partitions(self, wildcards: Any) -> list[dict[str, str]]:
-        """Each data set of a paper, and the folder of its first run's partition, for scripts."""
+        """Each data set of a paper, the folder of its first run's partition, and its title if any, for scripts."""
         first: dict[str, PlannedRun] = {}
         for planned in self.tables[wildcards.paper]:
             first.setdefault(planned.parameters.dataset, planned)
-        return [{"dataset": name, "folder": self.partition_folder(planned)} for name, planned in first.items()]
+        return [
+            {"dataset": name, "folder": self.partition_folder(planned)} | ({"title": title} if title else {})
+            for name, planned in first.items()
+            for title in (self.config.datasets[name].title,)
+        ]
 
     @staticmethod
     def partition_folder(planned: PlannedRun) -> str:
@@ -233,6 +237,14 @@ class Plan:
         file = partition_file(self.tables[wildcards.paper][0])
         return {"histogram": str(file.with_name("histogram.csv")), "about": str(file.with_name("about.json"))}
 
+    def title_of_first(self, wildcards: Any) -> str | None:
+        """The title of the data of a paper's first run; None where they are called by their format."""
+        return self.config.datasets[self.tables[wildcards.paper][0].parameters.dataset].title
+
+    def title(self, wildcards: Any) -> str | None:
+        """The title of a data set; None where it is called by its format."""
+        return known(self._datasets, wildcards.dataset).title
+
     def contact_sheets(self, wildcards: Any) -> list[str]:
         """A picture of each data set of DPFedMTL's runs."""
         datasets = dict.fromkeys(
@@ -246,6 +258,35 @@ def source_for_jobs() -> None:
     """Have every job of this process find the package where this module lies."""
     here = str(Path(__file__).parents[2])
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH")]))
+
+
+def configured_by(workflow: Any) -> list[str]:
+    """The files of a workflow's configuration, in the order in which they are merged, a later one before.
+
+    Where the command line's are merged over the Snakefile's own and do not begin with it, this says so in a line on
+    standard error: whoever has a whole configuration in a file of his own gets two experiments else, and wonders.
+
+    Args:
+        workflow: What Snakemake gives a Snakefile.
+    """
+    given = [_from_here(file) for file in workflow.overwrite_configfiles]
+    own = [str(file) for file in workflow.configfiles[len(given) :]]
+    settings = workflow.config_settings
+    if settings.overwrite_config and settings.replace_workflow_config:
+        return given
+    if not given or not own or Path(given[0]).resolve() == Path(own[0]).resolve():
+        return given or own
+    if workflow.is_main_process:
+        names = " and ".join(given)
+        verb = "is" if len(given) == 1 else "are"
+        line = f"note: {names} {verb} merged over {own[0]}; --replace-workflow-config takes {names} alone"
+        print(printable(line), file=sys.stderr)
+    return own + given
+
+
+def _from_here(file: Path) -> str:
+    """A file as its user wrote it, which Snakemake has made absolute."""
+    return str(file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file)
 
 
 def _without_files(name: str, dataset: MnistData | FemnistData | CelebaData) -> str:

@@ -71,7 +71,7 @@ def _tidied(node: Any) -> Any:
         return [_tidied(part) for part in node]
     if not isinstance(node, dict):
         return node
-    tidy = {key: _tidied(part) for key, part in node.items() if key != "title"}
+    tidy = {key: _tidied(part) for key, part in node.items() if key != "title" or isinstance(part, dict)}
     for pattern, values in tidy.pop("patternProperties", {}).items():
         tidy["additionalProperties"] = values
         tidy["propertyNames"] = tidy.get("propertyNames", {}) | {"pattern": pattern}
