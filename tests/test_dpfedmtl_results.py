@@ -28,6 +28,7 @@ from fedpapers.reporting.guarantees import guarantees_table, plot_tradeoff, read
 from fedpapers.reporting.titles import entitled
 from fedpapers.reporting.verdicts import verdict_table
 
+FEMNIST = "FEMNIST (40,000 characters of 178 writers)"  # as its reader names it
 SIGMAS = (0.11, 0.65, 2.42, 9.69)
 SEEDS = (0, 1, 2)
 GOOD = {  # accuracies with which every claim of the paper holds
@@ -46,7 +47,7 @@ COUNTS = pd.DataFrame(
     [
         {"dataset": "celeba", "data": "CelebA-like (generated)", "generated": True, "clients": 100,
          "samples": 2150, "mean": 21.5, "deviation": 7.5, "classes": 2},
-        {"dataset": "femnist", "data": "FEMNIST", "generated": False, "clients": 178,
+        {"dataset": "femnist", "data": FEMNIST, "generated": False, "clients": 178,
          "samples": 40000, "mean": 224.7, "deviation": 80.0, "classes": 62},
         {"dataset": "mine", "data": "Mine", "generated": False, "clients": 2, "samples": 10, "mean": 5.0,
          "deviation": 0.0, "classes": 2},
@@ -160,12 +161,12 @@ def test_clients_are_counted_from_the_partition(tmp_path):
 def test_table_of_methods(results):
     table = methods_table(results).set_index(["Data", "Method"])
     assert len(table) == 10
-    ours = table.loc[("FEMNIST", "DPFedMTL")]
+    ours = table.loc[(FEMNIST, "DPFedMTL")]
     assert (ours["σ"], ours["Accuracy (%)"], ours["Seeds"]) == ("9.69", "77.0 ± 0.2", "3")
     assert ours["Without personalisation (%)"] == "72.0 ± 0.2"
-    assert table.loc[("FEMNIST", "FedAvg"), "Without personalisation (%)"] == "–"
+    assert table.loc[(FEMNIST, "FedAvg"), "Without personalisation (%)"] == "–"
     published_cells = table["Published, on the real data (%)"]
-    assert published_cells["FEMNIST", "DPFedMTL"] == "76.79"
+    assert published_cells[FEMNIST, "DPFedMTL"] == "76.79"
     assert published_cells["CelebA-like (generated)", "DPFedMTL"] == "90.25 (CelebA; ours is generated)"
     assert (published_cells == "not available").sum() == 8
 
@@ -174,9 +175,9 @@ def test_table_by_noise(results):
     table = noise_table(results).set_index(["Data", "σ", "Method"])
     assert len(table) == 16
     drop = table["Drop from FedAvg or FedMTL (points)"]
-    assert drop["FEMNIST", "9.69", "DPFedMTL"].startswith("4.0 ±")
+    assert drop[FEMNIST, "9.69", "DPFedMTL"].startswith("4.0 ±")
     assert drop["CelebA-like (generated)", "9.69", "DPFedAvg"].startswith("38.0 ±")
-    assert table.loc[("FEMNIST", "9.69", "DPFedMTL"), "Published drop (points)"] == "4.45 from 81.24 %"
+    assert table.loc[(FEMNIST, "9.69", "DPFedMTL"), "Published drop (points)"] == "4.45 from 81.24 %"
     assert (table["Published drop (points)"] == "not available").sum() == 15
 
 
@@ -197,7 +198,7 @@ def test_runs_that_differ_in_more_than_the_seed_are_not_averaged(tmp_path):
     runs = pd.concat([made_up(clipping_norm=0.1), made_up(clipping_norm=0.5).assign(accuracy=0.1)])
     results = results_of(runs.assign(run=range(len(runs))), tmp_path)
     table = methods_table(results)
-    names = table.loc[table["Data"] == "FEMNIST", "Method"].tolist()
+    names = table.loc[table["Data"] == FEMNIST, "Method"].tolist()
     assert names[:2] == ["Local (C = 0.1)", "Local (C = 0.5)"]
     assert set(table["Seeds"]) == {"3"}
     assert results.accuracy("femnist", "fedmtl").max() > 0.8  # claims look at the first variant
@@ -267,10 +268,11 @@ def test_table_of_guarantees(epsilons, tmp_path):
 
 
 def test_published_values_are_few():
-    assert published.accuracy("FEMNIST", "dpfedmtl", 9.69).drop == 4.45
+    assert published.accuracy(FEMNIST, "dpfedmtl", 9.69).drop == 4.45
     assert published.accuracy("FEMNIST-like (generated)", "fedmtl", None) is None
     assert published.accuracy("MNIST", "dpfedmtl", 0.65) is None
     assert published.of_paper("CelebA-like (generated)") == "celeba"
+    assert published.of_paper("CelebA (200,288 images of 9,343 identities)") == "celeba"
     assert published.of_paper("CelebA-small") is published.of_paper("not femnist") is None
 
 
@@ -279,7 +281,7 @@ def test_figures_can_be_drawn(results, tmp_path):
     figure = plot_convergence(results, made_up_history(results.runs), "embedded")
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert labels == ["Local, in the end", *list(METHODS.values())[1:]]
-    assert [axes.get_title() for axes in figure.axes] == ["CelebA-like (generated), σ = 0.65", "FEMNIST, σ = 9.69"]
+    assert [axes.get_title() for axes in figure.axes] == ["CelebA-like (generated), σ = 0.65", f"{FEMNIST}, σ = 9.69"]
     local, fedavg = figure.axes[0].lines[:2]
     assert local.get_ydata()[0] == local.get_ydata()[1] == pytest.approx(0.7, abs=0.01)
     assert fedavg.get_xdata()[-1] == 100

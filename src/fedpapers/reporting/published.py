@@ -67,9 +67,10 @@ def of_paper(data: str) -> str | None:
     """The key of the paper's data set that data are, or are like, by what they are called; None if none of them.
 
     Args:
-        data: What a prepared data set calls itself: `FEMNIST`, `CelebA-like (generated)`.
+        data: What a prepared data set calls itself: `FEMNIST (805,263 characters of 3,550 writers)`,
+            `CelebA-like (generated)`.
     """
-    return next((key for key, name in REAL.items() if data in (name, f"{name}-like (generated)")), None)
+    return next((key for key, name in REAL.items() if data.startswith((f"{name} (", f"{name}-like ("))), None)
 
 
 def accuracy(data: str, algorithm: str, sigma: float | None) -> Published | None:
