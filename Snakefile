@@ -14,9 +14,9 @@ sys.executable = shlex.quote(sys.executable)
 sys.path.insert(0, f"{workflow.basedir}/src")
 
 from fedpapers.experiment.fingerprint import fingerprint
-from fedpapers.experiment.plan import Plan, configured_by, source_for_jobs
+from fedpapers.experiment.plan import Plan, configured_by, hand_on
 
-source_for_jobs()
+hand_on(workflow)
 
 
 configfile: "config.yaml"

@@ -19,6 +19,7 @@ pytestmark = [
     pytest.mark.skipif(missing() is not None, reason=f"no Slurm: {missing()}"),
 ]
 
+CONFIGURATION = ("--replace-workflow-config", "--configfile", "own.yaml")
 PROFILE = ("--profile", "profiles/slurm", "--slurm-init-seconds-before-status-checks", "5", "--latency-wait", "5")
 
 
@@ -34,12 +35,13 @@ def slurm():
 
 @pytest.fixture
 def checkout(tmp_path):
-    """A checkout with one run of two segments."""
+    """A checkout with one run of two segments, in a configuration that replaces the default one."""
     for part in PARTS:
         source = ROOT / part
         if source.is_dir():
             shutil.copytree(source, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy2(ROOT / "Snakefile", tmp_path)
+    for file in ("Snakefile", "config.yaml"):
+        shutil.copy2(ROOT / file, tmp_path)
     configure(tmp_path, rounds=4)
     return tmp_path
 
@@ -52,13 +54,13 @@ def configure(folder, rounds, **dataset):
     dpogl["common"] |= {"rounds": rounds, "evaluate_every": rounds // 2}
     config["training"]["segment_rounds"] = rounds // 2
     config["datasets"]["mnist"] |= dataset
-    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    (folder / "own.yaml").write_text(yaml.safe_dump(config))
 
 
 def started(folder, *arguments):
     """Snakemake on the cluster, up to the tidy table of runs."""
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    command = [sys.executable, "-m", "snakemake", *PROFILE, *arguments, "results/dpogl/runs.csv"]
+    command = [sys.executable, "-m", "snakemake", "results/dpogl/runs.csv", *PROFILE, *arguments, *CONFIGURATION]
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     return subprocess.Popen(command, cwd=folder, env=environment, **streams)
 

@@ -36,6 +36,8 @@ from fedpapers.experiment.run_files import (
 from fedpapers.experiment.spec import Run
 from fedpapers.files import read_yaml
 
+_REPLACES = "FEDPAPERS_REPLACE_WORKFLOW_CONFIG"  # for jobs: whether the command line's configuration takes all places
+
 
 class Plan:
     """The runs of a configuration, and the files that belong to each.
@@ -254,10 +256,21 @@ class Plan:
         return [str(folder / f"contact_sheet_{dataset}.{kind}") for dataset in datasets for kind in ("png", "pdf")]
 
 
-def source_for_jobs() -> None:
-    """Have every job of this process find the package where this module lies."""
+def hand_on(workflow: Any) -> None:
+    """Have each job's process find the package where this module lies, and read the configuration as this one does.
+
+    Snakemake tells a cluster's jobs which files are merged, but not whether they replace the Snakefile's own.
+
+    Args:
+        workflow: What Snakemake gives a Snakefile.
+    """
     here = str(Path(__file__).parents[2])
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH")]))
+    settings = workflow.config_settings
+    if workflow.is_main_process:
+        os.environ[_REPLACES] = "yes" if settings.replace_workflow_config else ""
+    else:
+        settings.replace_workflow_config = bool(os.environ.get(_REPLACES))
 
 
 def configured_by(workflow: Any) -> list[str]:
