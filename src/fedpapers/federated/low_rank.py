@@ -131,6 +131,16 @@ def _parts(rows: Tensor, sizes: Sequence[int]) -> tuple[Tensor, ...]:
     return torch.split(rows, list(sizes))
 
 
+def _product(rows: Tensor, weight: Tensor) -> Tensor:
+    """The product [n, outputs] of rows [n, inputs] with a weight [outputs, inputs].
+
+    On a CPU by oneDNN, which convolves as well: PyTorch's own way, MKL, takes a seventh longer on AMD's.
+    """
+    if rows.is_cuda or rows.dtype != torch.float32 or not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
+        return rows @ weight.T
+    return torch.ops.mkldnn._linear_pointwise(rows, weight, None, "none", [], "")  # type: ignore[no-any-return]
+
+
 class _Product(torch.autograd.Function):
     """Outputs of the wide layer, less its bias, for the samples of all clients in one step."""
 
@@ -138,14 +148,14 @@ class _Product(torch.autograd.Function):
     def forward(ctx: Any, inputs: Tensor, steps: _Steps, sizes: Sequence[int]) -> Tensor:
         ctx.save_for_backward(inputs)
         ctx.steps, ctx.sizes = steps, sizes
-        outputs = inputs @ steps.weight.T
+        outputs = _product(inputs, steps.weight)
         steps.less(outputs, inputs, steps.inputs, steps.gradients, sizes)
         return outputs
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         (inputs,), (gradient,) = ctx.saved_tensors, gradients
-        back = gradient @ ctx.steps.weight
+        back = _product(gradient, ctx.steps.weight.T)
         ctx.steps.less(back, gradient, ctx.steps.gradients, ctx.steps.inputs, ctx.sizes)
         ctx.steps.record(inputs, gradient, ctx.sizes)
         return back, None, None
