@@ -29,8 +29,8 @@ plan = Plan.or_exit(config, configured_by(workflow))
 
 
 onstart:
-    # Serves a limit on jobs a second, by one more timer that wakes the scheduler each second for each job that has ended
-    # (its issue 3744): a tenth of a `make`. A workstation needs no such limit.
+    # Snakemake's limit on jobs a second costs one more timer, which wakes the scheduler each second, for each job that
+    # has ended (its issue 3744): a tenth of a `make`. A workstation needs no limit, so none is kept there.
     if workflow.local_exec:
         workflow.scheduler.job_rate_limiter = None
 

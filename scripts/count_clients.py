@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 from fedpapers.errors import one_line
 from fedpapers.files import write_text
 from fedpapers.reporting.dpfedmtl import count_clients
-from fedpapers.reporting.titles import entitled
 from fedpapers.stamps import stamp
 
 if TYPE_CHECKING:
     snakemake: Any
 
 with one_line():
-    counts = entitled(count_clients(snakemake.params.partitions), snakemake.params.partitions)
+    counts = count_clients(snakemake.params.partitions)
 write_text(Path(snakemake.output[0]), counts.to_csv(index=False))
 stamp(snakemake)

@@ -179,11 +179,10 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     private=st.sampled_from([(), ("0",), ("5",), ("7",), ("0", "7")]),
     norm=st.sampled_from([1e-3, 0.05, 10.0]),
     at_once=st.sampled_from([1, 5, 256]),
-    rows=st.sampled_from([3, 40, 500]),
     seed=st.integers(0, 99),
 )  # fmt: skip
 def test_groups_steps_and_batches_of_any_size(
-    places: Any, dtype: torch.dtype, private: tuple[str, ...], norm: float, at_once: int, rows: int, seed: int
+    places: Any, dtype: torch.dtype, private: tuple[str, ...], norm: float, at_once: int, seed: int
 ) -> None:
     network = tiny(3)
     layout = Layout.of(network, private)
@@ -192,7 +191,6 @@ def test_groups_steps_and_batches_of_any_size(
     members = cohort_of(layout, (6, 6, 1), 3, places, dtype, seed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine, "_SAMPLES", at_once)
-        patch.setattr(engine, "_ROWS", rows)
         found = check(tiny(3), learner, members, norm)
         order = np.random.default_rng(seed).permutation(len(members)).tolist()
         other = train_cohort(learner, [members[k] for k in order], Mechanism(1.0, norm).clip, found.sums)

@@ -584,7 +584,7 @@ def test_each_data_set_has_one_partition_for_its_counts(plan):
     where = SimpleNamespace(paper="dpogl")
     (one,) = plan.partitions(where)
     first = plan.tables["dpogl"][0]
-    assert one == {"dataset": "mnist", "folder": plan.partition_folder(first)}
+    assert one == {"dataset": "mnist", "folder": plan.partition_folder(first), "title": None}
     assert plan.partition_tables(where) == [f"{one['folder']}/histogram.csv", f"{one['folder']}/about.json"]
     assert set(plan.partition_tables(where)) >= {plan.first_partition(where)["histogram"]}
 
@@ -652,7 +652,7 @@ def test_a_title_is_no_part_of_data_partitions_or_runs():
     where = SimpleNamespace(dataset="mine_folder", paper="dpfedmtl")
     assert [plan.title(where) for plan in (titled, other, without)] == ["Mine", "Ärztinnen & Ärzte", None]
     assert titled.title_of_first(where) == titled.partitions(where)[0]["title"] == "Mine"
-    assert "title" not in without.partitions(where)[0]
+    assert without.partitions(where)[0]["title"] is None
     assert titled.dataset(where) == without.dataset(where) and "title" not in titled.dataset(where)
     assert {run: planned.run for run, planned in titled.runs.items()} == {
         run: planned.run for run, planned in without.runs.items()
@@ -664,8 +664,11 @@ TITLES = [
     ("", "the title is ''; expected 1 to 60 characters"),
     (" Mine", "the title is ' Mine'; expected 1 to 60 characters, without space around them"),
     ("x" * 61, "; expected 1 to 60 characters"),
-    ("12", "the title is '12'; expected words"),
-    ("NA", "the title is 'NA'; expected words"),
+    ("12", "the title is '12'; expected words, a letter first"),
+    ("NA", "the title is 'NA'; expected words, a letter first"),
+    ("1e5", "the title is '1e5'; expected words, a letter first"),
+    ("-nan", "the title is '-nan'; expected words, a letter first"),
+    ("Infinity", "the title is 'Infinity'; expected words, a letter first"),
     ("my_data", "the title holds '_', which tables or captions may take for markup; expected words"),
     ("$x$", "the title holds '$'"),
     ("a\nb", "the title holds '\\n'"),

@@ -309,7 +309,7 @@ def test_own_data_go_by_their_title_and_are_not_the_papers(tmp_path: Path) -> No
     content["datasets"]["mine"]["title"] = "Other letters"
     own.write_text(yaml.safe_dump(content))
     planned = snakemake(folder, "-n", *alone).stdout
-    assert "count_clients" in planned and "prepare_" not in planned and "train" not in planned
+    assert "count_clients" in planned and "certify" in planned and "prepare_" not in planned and "train" not in planned
     content["scale"] = "big"
     own.write_text(yaml.safe_dump(content))
     complaints = [line for line in snakemake(folder, "-n", *alone).stderr.splitlines() if "error" in line]

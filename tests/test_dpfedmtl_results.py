@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -25,7 +26,6 @@ from fedpapers.reporting.dpfedmtl import (
 )
 from fedpapers.reporting.dpfedmtl_claims import claims
 from fedpapers.reporting.guarantees import guarantees_table, plot_tradeoff, read_epsilons
-from fedpapers.reporting.titles import entitled
 from fedpapers.reporting.verdicts import verdict_table
 
 FEMNIST = "FEMNIST (40,000 characters of 178 writers)"  # as its reader names it
@@ -137,7 +137,8 @@ def test_clients_are_counted_from_the_partition(tmp_path):
     about = {"data": "FEMNIST-like (generated)", "generated": True, "classes": ["0", "1", "2"], "groups": {}}
     about["histogram_sha256"] = sha256(tmp_path / "histogram.csv")
     (tmp_path / "about.json").write_text(json.dumps(sealed(about)))
-    counts = count_clients([{"dataset": "femnist", "folder": str(tmp_path)}])
+    one = {"dataset": "femnist", "folder": str(tmp_path), "title": None}
+    counts = count_clients([one])
     (row,) = counts.to_dict("records")
     assert (row["clients"], row["samples"], row["mean"], row["classes"]) == (2, 16, 8, 3)
     assert row["deviation"] == pytest.approx(math.sqrt(8))
@@ -145,16 +146,16 @@ def test_clients_are_counted_from_the_partition(tmp_path):
     assert shown.iloc[0].tolist() == ["FEMNIST-like (generated)", "generated", "2", "16", "8.00", "2.83", "0.35", "3"]
     assert shown.iloc[1]["Samples"] == "200,288"
     mine = {"dataset": "mine", "folder": str(tmp_path), "title": "Ours & theirs"}
-    both = entitled(count_clients([one := {"dataset": "femnist", "folder": str(tmp_path)}, mine]), [one, mine])
+    both = count_clients([one, mine])
     assert both.iloc[:1].equals(counts) and both["data"].tolist()[1] == "Ours & theirs"
     assert both["classes"].tolist() == [3, 2] and both["generated"].tolist() == [True, True]
     for damage in ("client,split,label,samples\n7,train,0,9\n", ""):
         (tmp_path / "histogram.csv").write_text(damage)
         with pytest.raises(InputError, match=r"histogram\.csv: not the file that was written; delete it"):
-            count_clients([{"dataset": "femnist", "folder": str(tmp_path)}])
+            count_clients([one])
     (tmp_path / "about.json").write_text("{")
     with pytest.raises(InputError, match=r"about\.json: missing or damaged; delete it"):
-        count_clients([{"dataset": "femnist", "folder": str(tmp_path)}])
+        count_clients([one])
     assert set(shown["Real or generated"].iloc[1:]) == {"real, as LEAF counts it"}
 
 
@@ -274,6 +275,12 @@ def test_published_values_are_few():
     assert published.of_paper("CelebA-like (generated)") == "celeba"
     assert published.of_paper("CelebA (200,288 images of 9,343 identities)") == "celeba"
     assert published.of_paper("CelebA-small") is published.of_paper("not femnist") is None
+
+
+def test_methods_are_compared_at_the_papers_noise_where_that_was_run(results):
+    assert [results.headline(dataset) for dataset in ("celeba", "femnist", "mine")] == [0.65, 9.69, None]
+    elsewhere = replace(results, runs=results.runs[~results.runs["noise_multiplier"].isin([0.65, 9.69])])
+    assert [elsewhere.headline(dataset) for dataset in ("celeba", "femnist")] == [0.11, 0.11]
 
 
 def test_figures_can_be_drawn(results, tmp_path):

@@ -8,7 +8,9 @@ from fedpapers.cli import main
 try:
     main()
 except SystemExit as end:
+    if end.code or not (sys.stdout and sys.stderr):
+        raise
     # Not through the interpreter's own end: to unload PyTorch takes half a second, and nothing is left to be done.
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(end.code if isinstance(end.code, int) else 0)
+    os._exit(0)

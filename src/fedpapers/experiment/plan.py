@@ -204,15 +204,14 @@ class Plan:
         """The accountants of a paper's tables; the first one's ε is on its figures' axes."""
         return list(self.config.papers.with_runs[wildcards.paper].accountants)
 
-    def partitions(self, wildcards: Any) -> list[dict[str, str]]:
-        """Each data set of a paper, the folder of its first run's partition, and its title if any, for scripts."""
+    def partitions(self, wildcards: Any) -> list[dict[str, str | None]]:
+        """Each data set of a paper, the folder of its first run's partition, and its title or None, for scripts."""
         first: dict[str, PlannedRun] = {}
         for planned in self.tables[wildcards.paper]:
             first.setdefault(planned.parameters.dataset, planned)
         return [
-            {"dataset": name, "folder": self.partition_folder(planned)} | ({"title": title} if title else {})
+            {"dataset": name, "folder": self.partition_folder(planned), "title": self.config.datasets[name].title}
             for name, planned in first.items()
-            for title in (self.config.datasets[name].title,)
         ]
 
     @staticmethod
@@ -222,7 +221,7 @@ class Plan:
 
     def partition_tables(self, wildcards: Any) -> list[str]:
         """The files that say what the clients of these partitions hold."""
-        folders = [Path(one["folder"]) for one in self.partitions(wildcards)]
+        folders = [Path(str(one["folder"])) for one in self.partitions(wildcards)]
         return [str(folder / file) for folder in folders for file in ("histogram.csv", "about.json")]
 
     def noise_settings(self, wildcards: Any) -> list[dict[str, Any]]:
@@ -298,7 +297,7 @@ def configured_by(workflow: Any) -> list[str]:
 
 
 def _from_here(file: Path) -> str:
-    """A file as its user wrote it, which Snakemake has made absolute."""
+    """A file, which Snakemake has made absolute, relative where it lies below here."""
     return str(file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file)
 
 

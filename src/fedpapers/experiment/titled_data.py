@@ -15,7 +15,7 @@ from fedpapers.experiment.described import Described
 
 _MARKUP = set("\\`*_|{}<>[]$^~#")
 _PUBLISHED = ("mnist", "femnist", "celeba")
-_READ_AS_NOTHING = ("na", "n/a", "nan", "null", "none")  # by whoever reads a CSV
+_NO_WORDS = ("na", "n/a", "nan", "null", "none", "inf", "infinity", "true", "false")  # for whoever reads a CSV
 
 
 def _plain_words(title: str) -> str:
@@ -23,8 +23,8 @@ def _plain_words(title: str) -> str:
         raise ValueError(f"the title holds {bad[0]!r}, which tables or captions may take for markup; expected words")
     if not 0 < len(title) <= 60 or title != title.strip():
         raise ValueError(f"the title is {title!r}; expected 1 to 60 characters, without space around them")
-    if title.casefold() in _READ_AS_NOTHING or not any(c.isalpha() for c in title):
-        raise ValueError(f"the title is {title!r}; expected words")
+    if title.casefold() in _NO_WORDS or not title[0].isalpha():
+        raise ValueError(f"the title is {title!r}; expected words, a letter first")
     if title.casefold().startswith(_PUBLISHED):
         raise ValueError(f"the title {title!r} begins as published data are called; expected a name that is yours")
     return title
@@ -38,7 +38,7 @@ class _Titled(Described):
         None,
         exclude=True,
         description="What tables, figures, captions and verdicts call data of your own, which are not a paper's; for "
-        "`folder` only. Left out: the name of their format.",
+        "`folder` only. Left out: they are taken for the paper's.",
     )
 
 

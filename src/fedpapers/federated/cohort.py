@@ -23,7 +23,6 @@ from fedpapers.models import Layout
 from fedpapers.parallel import at_once
 
 _SAMPLES = 100  # of one step that are trained at once: twice as many are 1 % faster and need 30 MiB more
-_ROWS = 500  # of all steps, on all threads: so memory does not grow with the threads
 _VALUES = 2**21  # of updates that a thread keeps before they are added up
 
 Clip = Callable[[Tensor], tuple[Tensor, float]]
@@ -157,7 +156,7 @@ def _trained(
     learner: Learner, cohort: Sequence[Participation], clip: Clip, threads: int
 ) -> Iterator[list[Callable[[CohortResult], None]]]:
     """Local training of as many parts at a time as there are threads; gives what adds each to a result."""
-    parts = _parts(learner, cohort, max(1, -(-len(cohort) // threads)), _ROWS // threads)
+    parts = _parts(learner, cohort, max(1, -(-len(cohort) // threads)))
     while wave := list(islice(parts, threads)):
         twins = learner.twins(len(wave))
         yield at_once([partial(part.train, twin, cohort, clip) for part, twin in zip(wave, twins, strict=True)])
@@ -223,20 +222,18 @@ class _PartTogether(_Part):
         return add
 
 
-def _parts(learner: Learner, cohort: Sequence[Participation], most: int, rows: int) -> Iterator[_Part]:
+def _parts(learner: Learner, cohort: Sequence[Participation], most: int) -> Iterator[_Part]:
     """The cohort in parts of at most some participations, in an order that does not depend on that of the cohort."""
     order = sorted(range(len(cohort)), key=lambda k: (cohort[k].group, cohort[k].client))
     if learner.wide is not None:
-        yield from _together(learner.wide, cohort, order, most, rows)
+        yield from _together(learner.wide, cohort, order, most)
         return
     most = min(most, -(-_VALUES // learner.layout.size))
     for first in range(0, len(order), most):
         yield _Part(order[first : first + most])
 
 
-def _together(
-    wide: WideLayer, cohort: Sequence[Participation], order: Sequence[int], most: int, rows: int
-) -> Iterator[_Part]:
+def _together(wide: WideLayer, cohort: Sequence[Participation], order: Sequence[int], most: int) -> Iterator[_Part]:
     """Parts that start from the same model, take as many steps, and have few samples; others one by one."""
     starts: dict[int, list[int]] = {}
     for k in order:
@@ -249,19 +246,14 @@ def _together(
             if not wide.pays(own):
                 yield _Part([k])
                 continue
-            if batches and (len(own) != len(batches[0]) or len(places) == most or _too_many([*batches, own], rows)):
+            samples = sum(len(loaded[0][1]) for loaded in batches) + len(own[0][1])
+            if batches and (len(own) != len(batches[0]) or samples > _SAMPLES or len(places) == most):
                 yield _PartTogether(places, batches)
                 places, batches = [], []
             places.append(k)
             batches.append(own)
         if places:
             yield _PartTogether(places, batches)
-
-
-def _too_many(batches: Sequence[Sequence[Batch]], rows: int) -> bool:
-    """Whether these clients' samples need too much memory together, in one step or in all of them."""
-    seen = [[len(labels) for _, labels in own] for own in batches]
-    return sum(own[0] for own in seen) > _SAMPLES or sum(map(sum, seen)) > rows
 
 
 def clipped_sums(cohort: Sequence[Participation], updates: Iterable[Update], clip: Clip, like: Tensor) -> CohortResult:

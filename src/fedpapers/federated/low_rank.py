@@ -26,6 +26,7 @@ from fedpapers.parallel import at_once
 if TYPE_CHECKING:
     from fedpapers.federated.cohort import Clip, Learner, Participation
 
+_ONEDNN = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
 _WIDE = 2**18  # weights of a dense layer from which on the way around its copies pays
 
 
@@ -131,12 +132,12 @@ def _parts(rows: Tensor, sizes: Sequence[int]) -> tuple[Tensor, ...]:
     return torch.split(rows, list(sizes))
 
 
-def _product(rows: Tensor, weight: Tensor) -> Tensor:
+def _times(rows: Tensor, weight: Tensor) -> Tensor:
     """The product [n, outputs] of rows [n, inputs] with a weight [outputs, inputs].
 
-    On a CPU by oneDNN, which convolves as well: PyTorch's own way, MKL, takes a seventh longer on AMD's.
+    On a CPU by oneDNN, as convolutions are: MKL, PyTorch's own choice, takes a seventh longer on those of AMD.
     """
-    if rows.is_cuda or rows.dtype != torch.float32 or not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
+    if rows.device.type != "cpu" or rows.dtype != torch.float32 or not _ONEDNN:
         return rows @ weight.T
     return torch.ops.mkldnn._linear_pointwise(rows, weight, None, "none", [], "")  # type: ignore[no-any-return]
 
@@ -148,14 +149,14 @@ class _Product(torch.autograd.Function):
     def forward(ctx: Any, inputs: Tensor, steps: _Steps, sizes: Sequence[int]) -> Tensor:
         ctx.save_for_backward(inputs)
         ctx.steps, ctx.sizes = steps, sizes
-        outputs = _product(inputs, steps.weight)
+        outputs = _times(inputs, steps.weight)
         steps.less(outputs, inputs, steps.inputs, steps.gradients, sizes)
         return outputs
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         (inputs,), (gradient,) = ctx.saved_tensors, gradients
-        back = _product(gradient, ctx.steps.weight.T)
+        back = _times(gradient, ctx.steps.weight.T)
         ctx.steps.less(back, gradient, ctx.steps.gradients, ctx.steps.inputs, ctx.sizes)
         ctx.steps.record(inputs, gradient, ctx.sizes)
         return back, None, None

@@ -34,13 +34,17 @@ _PERSONAL = {"fedmtl", "dpfedmtl"}
 _FAMILY = {"local": "local", "fedavg": "one model", "dpfedavg": "one model"}
 
 
-def count_clients(partitions: Iterable[Mapping[str, str]]) -> pd.DataFrame:
+def count_clients(partitions: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """One row a data set: what its clients hold, training and test together.
 
+    Data with a title are a user's own: they are called by it, never as published data are, and only classes of which
+    there are samples count.
+
     Args:
-        partitions: For each data set its name in the configuration (`dataset`), and the folder of a partition.
+        partitions: For each data set its name in the configuration (`dataset`), the folder of a partition, and its
+            title or None.
     """
-    return pd.DataFrame([_counts(one["dataset"], Path(one["folder"])) for one in partitions])
+    return pd.DataFrame([_counts(one["dataset"], Path(one["folder"]), one["title"]) for one in partitions])
 
 
 def read_names(path: str) -> dict[str, str]:
@@ -142,7 +146,8 @@ class Results:
     def headline(self, dataset: str) -> float | None:
         """The σ at which methods are compared: the paper's, else the smallest that was run; None without any."""
         sigmas = self.sigmas(dataset)
-        return published.HEADLINE.get(published.of_paper(self.shown(dataset).name) or "", sigmas[0] if sigmas else None)
+        of_paper = published.HEADLINE.get(published.of_paper(self.shown(dataset).name) or "")
+        return of_paper if of_paper in sigmas or not sigmas else sigmas[0]
 
     def of(self, dataset: str, algorithm: str, sigma: float | None = None) -> pd.DataFrame:
         """The runs of a setting; empty if there are none. Methods without noise have no σ."""
@@ -239,19 +244,19 @@ def plot_convergence(results: Results, history: pd.DataFrame, scale: str) -> Fig
     return figure
 
 
-def _counts(dataset: str, folder: Path) -> dict[str, Any]:
+def _counts(dataset: str, folder: Path, title: str | None) -> dict[str, Any]:
     table = read_histogram(folder / "histogram.csv")
     about = read_sealed(folder / "about.json")
     each = table.groupby("client")["samples"].sum()
     return {
         "dataset": dataset,
-        "data": about["data"],
+        "data": title or about["data"],
         "generated": about["generated"],
         "clients": len(each),
         "samples": each.sum(),
         "mean": each.mean(),
         "deviation": each.std(ddof=1),
-        "classes": len(about["classes"]),
+        "classes": table["label"].nunique() if title else len(about["classes"]),
     }
 
 
