@@ -685,11 +685,21 @@ def test_titles_that_cannot_be_used(title, expected):
     assert str(caught.value).startswith("own.yaml: datasets.mine.title") and expected in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["NA", "2024", "1e5", "null", "-nan", "Infinity", "True"])
+def test_names_of_data_that_tables_would_lose_are_refused(name):
+    content = own_data()
+    with pytest.raises(InputError, match=f"own.yaml: datasets: the name '{name}' reads as a number or as nothing"):
+        load_config(content | {"datasets": content["datasets"] | {name: generated()}}, "own.yaml")
+
+
+def generated():
+    return {"kind": "femnist", "source": "embedded", "writers": 3, "scale": 1, "seed": 0}
+
+
 def test_titles_are_for_folders_and_differ():
-    generated = {"kind": "femnist", "source": "embedded", "writers": 3, "scale": 1, "seed": 0, "title": "Ours"}
     content = own_data()
     with pytest.raises(InputError, match=r"datasets\.other: title does not go with source embedded; expected none"):
-        load_config(content | {"datasets": content["datasets"] | {"other": generated}})
+        load_config(content | {"datasets": content["datasets"] | {"other": generated() | {"title": "Ours"}}})
     twice = dict.fromkeys(("mine", "other"), content["datasets"]["mine"])
     with pytest.raises(InputError, match="datasets: 'mine' and 'other' have one title; expected two"):
         load_config(content | {"datasets": twice})

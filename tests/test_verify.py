@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
-from checkout import snakemake
+from checkout import ROOT, snakemake
 
 from fedpapers.experiment.verify import Finding, format_verification
 from fedpapers.files import read_sealed, sealed
@@ -103,11 +103,23 @@ def test_what_was_altered_is_named_and_mended(checkout):
             path = checkout / one["artefact"]
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         elif one["rule"] in ("plot_partition", "tabulate_accuracy", "tabulate_structures"):
-            remove, _, make = one["mend"].partition("snakemake --cores all ")
+            remove, _, make = one["mend"].partition("snakemake ")
             subprocess.run(remove.removesuffix("&& ") or "true", shell=True, cwd=checkout, check=True)
-            targets |= set(shlex.split(make))
+            targets |= set(shlex.split(make.removesuffix(" --cores all")))
     made = snakemake(checkout, "--cores", "2", *sorted(targets))
     assert made.returncode == 0 and verify(checkout)[0]["findings"] == [], made.stderr
+
+
+def test_the_command_that_mends_results_of_a_named_configuration_runs(checkout):
+    (checkout / "config.yaml").rename(checkout / "own.yaml")
+    shutil.copy2(ROOT / "config.yaml", checkout)
+    (checkout / "results/dpogl/tables/structures.md").write_text("mine")
+    (one,) = verify(checkout, "own.yaml")[0]["findings"]
+    assert one["problem"] == "damaged"
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    done = subprocess.run(one["mend"], shell=True, cwd=checkout, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert verify(checkout, "own.yaml")[0]["findings"] == []
 
 
 def kinds_of_files(folder):

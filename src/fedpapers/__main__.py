@@ -1,5 +1,6 @@
 """`python -m fedpapers` is the command line; the workflow's jobs call it so."""
 
+import atexit
 import os
 import sys
 
@@ -10,7 +11,8 @@ try:
 except SystemExit as end:
     if end.code or not (sys.stdout and sys.stderr):
         raise
-    # Not through the interpreter's own end: to unload PyTorch takes half a second, and nothing is left to be done.
+    # Not through the interpreter's own end: to unload PyTorch takes half a second.
+    atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)

@@ -14,7 +14,7 @@ from pydantic import Field, PrivateAttr, ValidationError, model_validator
 from fedpapers.errors import InputError, nearest
 from fedpapers.experiment.config_errors import explain, shown
 from fedpapers.experiment.dataset_spec import MnistData
-from fedpapers.experiment.described import Count, Described, Name, slug
+from fedpapers.experiment.described import Count, Described, Name, is_words, slug
 from fedpapers.experiment.dpfedmtl_config import DpFedMtl
 from fedpapers.experiment.dpogl_config import DpOgl
 from fedpapers.experiment.multfaug_config import MultFAug
@@ -86,6 +86,15 @@ class Config(Described):
             other = folders.setdefault(slug(name), name)
             if other != name:
                 raise ValueError(f"datasets: '{other}' and '{name}' would share a folder; expected other names")
+        return self
+
+    @model_validator(mode="after")
+    def _datasets_have_words_for_names(self) -> Config:
+        for name in self.datasets:
+            if not is_words(name):
+                raise ValueError(
+                    f"datasets: the name {name!r} reads as a number or as nothing in a table; expected words"
+                )
         return self
 
     @model_validator(mode="after")

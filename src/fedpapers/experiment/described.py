@@ -27,6 +27,18 @@ Fraction = Annotated[float, Field(gt=0, lt=1), NotBool]
 Rate = Annotated[float, Field(gt=0, le=1), NotBool]
 
 
+_NO_WORDS = ("na", "n/a", "nan", "null", "none", "inf", "infinity", "true", "false")
+
+
+def is_words(text: str) -> bool:
+    """Whether readers of a CSV take a text for itself, not for a number, a truth value or nothing."""
+    try:
+        float(text)
+    except ValueError:
+        return text.casefold().strip("-+# <>") not in _NO_WORDS
+    return False
+
+
 def distinct(values: list[Any]) -> list[Any]:
     """The values, each of which may stand in the list once."""
     seen = set()

@@ -11,19 +11,18 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from fedpapers.experiment.dataset_spec import CelebaData, FemnistData, MnistData
-from fedpapers.experiment.described import Described
+from fedpapers.experiment.described import Described, is_words
 
 _MARKUP = set("\\`*_|{}<>[]$^~#")
 _PUBLISHED = ("mnist", "femnist", "celeba")
-_NO_WORDS = ("na", "n/a", "nan", "null", "none", "inf", "infinity", "true", "false")  # for whoever reads a CSV
 
 
 def _plain_words(title: str) -> str:
+    if not 0 < len(title) <= 60 or title != title.strip():
+        raise ValueError(f"the title is {title[:60]!r}; expected 1 to 60 characters, without space around them")
     if bad := [c for c in title if c in _MARKUP or not c.isprintable()]:
         raise ValueError(f"the title holds {bad[0]!r}, which tables or captions may take for markup; expected words")
-    if not 0 < len(title) <= 60 or title != title.strip():
-        raise ValueError(f"the title is {title!r}; expected 1 to 60 characters, without space around them")
-    if title.casefold() in _NO_WORDS or not title[0].isalpha():
+    if not (title[0].isalpha() and is_words(title)):
         raise ValueError(f"the title is {title!r}; expected words, a letter first")
     if title.casefold().startswith(_PUBLISHED):
         raise ValueError(f"the title {title!r} begins as published data are called; expected a name that is yours")

@@ -130,8 +130,7 @@ def verify(plan: Plan, config_files: Sequence[Path]) -> dict[str, Any]:
     """
     artefacts = _planned(plan, config_files)
     there = [artefact for artefact in artefacts if artefact.path.is_file()]
-    make = shlex.join(["snakemake", "--cores", "all", *_configured(config_files)])
-    findings = [*_findings(artefacts, plan, make), *_foreign({artefact.path for artefact in artefacts})]
+    findings = [*_findings(artefacts, plan, config_files), *_foreign({artefact.path for artefact in artefacts})]
     findings += _other_descriptions(plan)
     return {
         "configuration": plan.config.source,
@@ -212,10 +211,15 @@ def _configured(config_files: Sequence[Path]) -> list[str]:
     return ["--replace-workflow-config", "--configfile", *map(str, config_files)] if config_files else []
 
 
-def _findings(artefacts: Sequence[Artefact], plan: Plan, make: str) -> Iterator[Finding]:
+def _making(config_files: Sequence[Path], *targets: str) -> str:
+    """The command that makes some files, which stand first: `--configfile` takes all that follows it."""
+    return shlex.join(["snakemake", *targets, "--cores", "all", *_configured(config_files)])
+
+
+def _findings(artefacts: Sequence[Artefact], plan: Plan, config_files: Sequence[Path]) -> Iterator[Finding]:
     """What is wrong with planned files."""
     if not any(artefact.path.is_file() for artefact in artefacts):
-        yield Finding(str(RESULTS), "missing", _NOTHING, None, make)
+        yield Finding(str(RESULTS), "missing", _NOTHING, None, _making(config_files))
         return
     judged = [(artefact, verdict) for artefact in artefacts if (verdict := _judge(artefact, plan))]
     if not any(artefact.noted for artefact in artefacts):
@@ -227,7 +231,7 @@ def _findings(artefacts: Sequence[Artefact], plan: Plan, make: str) -> Iterator[
         name = f"{stem}.{{{','.join(path.removeprefix(f'{stem}.') for path in paths)}}}" if paths[1:] else paths[0]
         remove = "" if verdict.remade else f"rm -f {shlex.join([*paths, *verdict.other])} && "
         # Of its own accord Snakemake makes no file again that is missing between others that are there.
-        mend = f"{remove}{make} {shlex.join([*verdict.other, paths[0]])} all"
+        mend = remove + _making(config_files, *verdict.other, paths[0], "all")
         yield Finding(name, verdict.problem, verdict.why, rule, mend)
 
 

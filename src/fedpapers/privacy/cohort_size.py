@@ -41,4 +41,5 @@ def _implied(likely: NDArray[np.float64], unlikely: NDArray[np.float64], delta: 
     proving = likely > delta
     if not proving.any():
         return -math.inf
-    return float(np.max(np.log(likely[proving] - delta) - np.log(unlikely[proving])))
+    with np.errstate(divide="ignore"):  # an event that cannot happen in one world proves that no ε is finite
+        return float(np.max(np.log(likely[proving] - delta) - np.log(unlikely[proving])))
