@@ -10,7 +10,6 @@ import json
 import sys
 import time
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import vector_to_parameters
 
+from fedpapers.convolution import NormalisedConvolution, PooledConvolution
 from fedpapers.models import MODELS
 
 RATE, CLIPPING_NORM, NOISE_MULTIPLIER = 0.05, 0.5, 1.0
@@ -68,20 +68,19 @@ class Task:
 
 
 def published(network: nn.Sequential) -> nn.Sequential:
-    """A network as it was published, of PyTorch's own layers; ours pools before ReLU, which is the same function."""
-    layers = [_plain(layer) for layer in network]
-    for k, (first, second) in enumerate(pairwise(layers)):
-        if isinstance(first, nn.MaxPool2d) and isinstance(second, nn.ReLU):
-            layers[k : k + 2] = second, first
-    return nn.Sequential(*layers)
+    """A network as it was published, of PyTorch's own layers, with parameters in the same order."""
+    return nn.Sequential(*(layer for own in network for layer in _plain(own)))
 
 
-def _plain(layer: nn.Module) -> nn.Module:
-    if isinstance(layer, nn.MaxPool2d):
-        return nn.MaxPool2d(layer.kernel_size, ceil_mode=layer.ceil_mode)
-    if isinstance(layer, nn.GroupNorm):
-        return nn.GroupNorm(layer.num_groups, layer.num_channels)
-    return layer
+def _plain(layer: nn.Module) -> list[nn.Module]:
+    if not isinstance(layer, PooledConvolution):
+        return [layer]
+    layers: list[nn.Module] = [
+        nn.Conv2d(layer.in_channels, layer.out_channels, layer.kernel_size, padding=layer.padding)
+    ]
+    if isinstance(layer, NormalisedConvolution):
+        layers.append(nn.GroupNorm(layer.norm.num_groups, layer.norm.num_channels))
+    return [*layers, nn.ReLU(), nn.MaxPool2d(2, ceil_mode=True)]
 
 
 class Turns:

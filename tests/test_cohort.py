@@ -12,6 +12,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from networks import PUBLISHED
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
@@ -20,7 +21,7 @@ from fedpapers.federated import cohort as engine
 from fedpapers.federated import low_rank
 from fedpapers.federated.cohort import CohortResult, Learner, Participation, train_cohort
 from fedpapers.federated.low_rank import _clipped, _Steps
-from fedpapers.models import MODELS, Layout, build, initial_vector
+from fedpapers.models import Layout, build, initial_vector
 from fedpapers.privacy.mechanism import Mechanism
 
 SIZES = {"mnist-cnn": ((28, 28, 1), 10), "linear": ((28, 28, 1), 10), "femnist-cnn": ((28, 28, 1), 62),
@@ -43,11 +44,12 @@ def tiny(classes: int) -> nn.Module:
     )
 
 
-def plain(network: nn.Module, layout: Layout, one: Participation) -> tuple[Tensor, float]:
+def plain(network: nn.Module, learner: Learner, one: Participation) -> tuple[Tensor, float]:
     """The trained vector and the first loss, by PyTorch's own SGD."""
     vector = torch.cat([one.start, one.private])
-    network = network.to(vector.dtype)
-    parameters = [dict(network.named_parameters())[name] for name in layout.shapes]
+    names = (name for name, _ in learner.model.named_parameters())
+    own = dict(zip(names, network.to(vector.dtype).parameters(), strict=True))
+    parameters = [own[name] for name in learner.layout.shapes]
     vector_to_parameters(vector.clone(), parameters)
     sgd, losses = torch.optim.SGD(parameters, lr=RATE), []
     for images, labels in one.batches():
@@ -67,7 +69,7 @@ def check(network: nn.Module, learner: Learner, members: list[Participation], no
     result = train_cohort(learner, members, clip, like)
     bound, expected = TOLERANCE[start.dtype], torch.zeros_like(like)
     for one, private, long, loss in zip(members, result.private, result.norms, result.losses, strict=True):
-        trained, first = plain(network, learner.layout, one)
+        trained, first = plain(network, learner, one)
         update = trained[:shared] - one.start
         length = update.double().norm().item()
         expected[one.group] += clip(update)[0]
@@ -122,7 +124,7 @@ def test_every_model_trains_as_in_the_plain_loop(
     layout = Layout.of(network, private)
     places = [(0, 0, [4] * steps), (0, 0, [2] * steps), (1, 1, [3] * steps), (1, 0, [4] * steps)]
     members = cohort_of(layout, image, classes, places, dtype)
-    check(MODELS[model](classes), Learner(network, layout, RATE), members, 0.15)
+    check(PUBLISHED[model](classes), Learner(network, layout, RATE), members, 0.15)
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
@@ -132,7 +134,7 @@ def test_twenty_steps(model: str, dtype: torch.dtype) -> None:
     network = build(model, classes)
     layout = Layout.of(network)
     members = cohort_of(layout, image, classes, [(0, 0, [2] * 20)], dtype)
-    check(MODELS[model](classes), Learner(network, layout, RATE), members, 0.3)
+    check(PUBLISHED[model](classes), Learner(network, layout, RATE), members, 0.3)
 
 
 @pytest.fixture
@@ -151,9 +153,9 @@ def test_clients_on_threads_of_their_own(model: str, threads: Callable[[int], No
     places = [(k % 2, 0, [1 + k % 3] * (2 if k < 10 else 1)) for k in range(13)]
     members = cohort_of(learner.layout, image, classes, places, torch.float64)
     threads(1)
-    alone = check(MODELS[model](classes), learner, members, 0.15)
+    alone = check(PUBLISHED[model](classes), learner, members, 0.15)
     threads(3)
-    found = check(MODELS[model](classes), learner, members, 0.15)
+    found = check(PUBLISHED[model](classes), learner, members, 0.15)
     assert torch.get_num_threads() == 3 and len({id(one.model) for one in learner.twins(3)}) == 3
     again = train_cohort(learner, members[::-1], Mechanism(1.0, 0.15).clip, found.sums)
     assert torch.equal(again.sums, found.sums)

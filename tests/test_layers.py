@@ -21,6 +21,8 @@ LAYERS = [  # from the top; those that stand side by side know nothing of each o
     {
         "groups",
         "models",
+        "convolution",
+        "convolution_loops",
         "randomness",
         "files",
         "errors",

@@ -108,7 +108,7 @@ def scaled(federation: Federation, state: State, factor: float) -> State:
     """The same, but the last shared layer's outputs are `factor` times as large."""
     shared = state.shared.clone()
     views = federation.learner.layout.views(torch.cat([shared[0], state.private[0]]))
-    for name in ("3.weight", "3.bias"):
+    for name in ("1.weight", "1.bias"):
         views[name].mul_(factor)
     full = torch.cat([view.reshape(-1) for view in views.values()])
     return replace(state, shared=full[None, : shared.shape[1]].clone())

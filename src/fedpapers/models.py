@@ -11,87 +11,15 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, cast
+from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import layer_norm
 
+from fedpapers.convolution import NormalisedConvolution, PooledConvolution
 from fedpapers.errors import InputError, nearest
-
-
-class GroupNorm(nn.GroupNorm):
-    """PyTorch's group normalisation with a gradient that is some times faster for images channels-last on a CPU."""
-
-    def forward(self, images: Tensor) -> Tensor:
-        """Images [batch, channels, height, width], normalised by the statistics of each image and group."""
-        if images.is_cuda or not images.is_contiguous(memory_format=torch.channels_last):
-            return super().forward(images)
-        return cast(Tensor, _GroupNorm.apply(images, self.weight, self.bias, self.num_groups, self.eps))
-
-
-class _GroupNorm(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, groups: int, eps: float) -> Tensor:
-        batch, channels, height, width = x.shape
-        y, mean, scale = torch.native_group_norm(x, weight, bias, batch, channels, height * width, groups, eps)
-        ctx.save_for_backward(x, weight, mean, scale)
-        return y
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> Any:
-        """With x̂ = (x − μ)·s: ∂x = s·(γ∂y − mean(γ∂y) − x̂·mean(γ∂y·x̂)), here as a·∂y + b·x + c."""
-        x, weight, mean, scale = ctx.saved_tensors
-        batch, channels, height, width = x.shape
-        groups, size = mean.shape[1], x[0].numel() // mean.shape[1]
-        pixels = x.permute(0, 2, 3, 1).reshape(batch, -1, channels)
-        gradient = gradients[0].permute(0, 2, 3, 1).reshape(batch, -1, channels)
-        total, product = gradient.sum(1), (gradient * pixels).sum(1)
-        by_group = [(sums * weight).view(batch, groups, -1).sum(2) for sums in (total, product)]
-        of_pixels = scale.pow(3) * (by_group[0] * mean - by_group[1]) / size
-        constant = -of_pixels * mean - scale * by_group[0] / size
-        mean, scale, of_pixels, constant = (
-            values.repeat_interleave(channels // groups, 1) for values in (mean, scale, of_pixels, constant)
-        )
-        back = torch.addcmul(constant[:, None], of_pixels[:, None], pixels)
-        back.addcmul_(gradient, (scale * weight)[:, None])
-        of_weight = ((product - mean * total) * scale).sum(0)
-        return back.view(batch, height, width, channels).permute(0, 3, 1, 2), of_weight, total.sum(0), None, None
-
-
-class MaxPool2d(nn.MaxPool2d):
-    """PyTorch's pooling, which keeps for its gradient where the maxima were, but not the images themselves.
-
-    Squares lie side by side: no other stride, no padding.
-    """
-
-    def __init__(self, kernel_size: int, ceil_mode: bool = False) -> None:
-        super().__init__(kernel_size, ceil_mode=ceil_mode)
-
-    def forward(self, images: Tensor) -> Tensor:
-        """Images [batch, channels, height, width], and of each square the largest value."""
-        if not images.requires_grad or torch._C._are_functorch_transforms_active():
-            return cast(Tensor, super().forward(images))
-        return cast(Tensor, _MaxPool.apply(images, self.kernel_size, self.ceil_mode))
-
-
-class _MaxPool(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, size: int, ceil: bool) -> Tensor:
-        ctx.settings = [size, size], [size, size], [0, 0], [1, 1], ceil
-        y, places = torch.ops.aten.max_pool2d_with_indices(x, *ctx.settings)
-        ctx.save_for_backward(places)
-        ctx.shape, ctx.last = x.shape, x.is_contiguous(memory_format=torch.channels_last)
-        return cast(Tensor, y)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> Any:
-        """PyTorch's own, which asks for the images but reads no more of them than their shape."""
-        layout = torch.channels_last if ctx.last else torch.contiguous_format
-        x = torch.empty(ctx.shape, dtype=gradients[0].dtype, device=gradients[0].device, memory_format=layout)
-        back = torch.ops.aten.max_pool2d_with_indices_backward(gradients[0], x, *ctx.settings, *ctx.saved_tensors)
-        return back, None, None
 
 
 def mnist_cnn(classes: int = 10) -> nn.Sequential:
@@ -101,12 +29,8 @@ def mnist_cnn(classes: int = 10) -> nn.Sequential:
     workers have to carry it.
     """
     return nn.Sequential(
-        nn.Conv2d(1, 16, 5, padding=2),
-        MaxPool2d(2),  # before the ReLU: the same values from a quarter of the work
-        nn.ReLU(),
-        nn.Conv2d(16, 32, 5, padding=2),
-        MaxPool2d(2),
-        nn.ReLU(),
+        PooledConvolution(1, 16, 5),
+        PooledConvolution(16, 32, 5),
         nn.Flatten(),
         nn.Linear(32 * 7 * 7, classes),
     )
@@ -120,12 +44,8 @@ def linear(classes: int = 10) -> nn.Sequential:
 def femnist_cnn(classes: int = 62) -> nn.Sequential:
     """LEAF's network for 28 × 28 × 1 images of FEMNIST: 6,603,710 parameters with 62 classes."""
     return nn.Sequential(
-        nn.Conv2d(1, 32, 5, padding=2),
-        MaxPool2d(2),
-        nn.ReLU(),
-        nn.Conv2d(32, 64, 5, padding=2),
-        MaxPool2d(2),
-        nn.ReLU(),
+        PooledConvolution(1, 32, 5),
+        PooledConvolution(32, 64, 5),
         nn.Flatten(),
         nn.Linear(64 * 7 * 7, 2048),
         nn.ReLU(),
@@ -143,16 +63,7 @@ def celeba_cnn(classes: int = 2, channels: int = 32) -> nn.Sequential:
         classes: Number of outputs.
         channels: Of each convolution; LEAF has 32.
     """
-    blocks = [
-        part
-        for inputs in (3, channels, channels, channels)
-        for part in (
-            nn.Conv2d(inputs, channels, 3, padding=1),
-            GroupNorm(8, channels),
-            MaxPool2d(2, ceil_mode=True),
-            nn.ReLU(),
-        )
-    ]
+    blocks = [NormalisedConvolution(inputs, channels, 3, groups=8) for inputs in (3, channels, channels, channels)]
     return nn.Sequential(*blocks, nn.Flatten(), nn.Linear(channels * 6 * 6, classes))
 
 
@@ -240,13 +151,13 @@ class Layout:
 
         Args:
             model: The network.
-            private_layers: Names of layers as in `named_parameters`, e.g. `7` for `7.weight` and `7.bias`; `last`
-                stands for the last layer that has parameters.
+            private_layers: Names of layers, e.g. `3` for all parameters whose names begin with `3.`; `last` stands for
+                the last layer that has parameters.
 
         Raises:
             InputError: A private layer is not in the model.
         """
-        layer_of = {name: name.rpartition(".")[0] for name, _ in model.named_parameters()}
+        layer_of = {name: name.partition(".")[0] for name, _ in model.named_parameters()}
         layers = list(dict.fromkeys(layer_of.values()))
         private = {layers[-1] if layer == "last" else layer for layer in private_layers}
         for layer in private - set(layers):
