@@ -64,7 +64,7 @@ def code_of_record(rule: str, path: Path) -> tuple[str, str] | None:
 def other_versions(rule: str, path: Path) -> set[str]:
     """The versions that a record speaks of which are not those here."""
     made, here = _made(rule, path) or {}, environment(torch.device("cpu"), "")
-    known = {key: made[key] for key in ("fedpapers", "python", "torch", "numpy") if key in made}
+    known = {key: made[key] for key in ("fedpapers", "python", "torch", "numpy", "numba") if key in made}
     return {f"{key.replace('python', 'Python')} {number}" for key, number in known.items() if number != here[key]}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,7 @@ def environment(device: torch.device, code: str) -> dict[str, Any]:
         "python": platform.python_version(),
         "torch": str(torch.__version__),
         "numpy": np.__version__,
+        "numba": version("numba"),
         "machine": platform.machine(),
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
         "threads": torch.get_num_threads(),

@@ -267,8 +267,9 @@ class _Worst(Learner):
 
     setting: Setting
 
-    def train(self, vector: Tensor, batches: Sequence[Batch]) -> tuple[Tensor, float]:
-        """The start model moved by the update of the worker that the sample names, if it is there."""
+    def train(self, vector: Tensor, batches: Sequence[Batch]) -> float:
+        """Move the start model by the update of the worker that the sample names, if it is there."""
         place, there = (batches[0][0].double() * 255).round().flatten().int().tolist()
         far = self.setting.reads[place] @ vector.numpy() + self.setting.push[place]
-        return vector + there * far * torch.from_numpy(self.setting.direction[place]), 0.0
+        vector += there * far * torch.from_numpy(self.setting.direction[place])
+        return 0.0

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
+from fedpapers.federated import sgd
 from fedpapers.federated.clients import Batch
 from fedpapers.federated.low_rank import WideLayer, add_up, train_together
 from fedpapers.models import Layout
@@ -98,22 +99,19 @@ class Learner:
 
     def update(self, one: Participation) -> Update:
         """Local training of one participation."""
-        trained, loss = self.train(torch.cat([one.start, one.private]), one.batches())
-        shared = self.layout.shared_size
+        trained, shared = torch.cat([one.start, one.private]), self.layout.shared_size
+        loss = self.train(trained, one.batches())
         return Update(trained[:shared] - one.start, trained[shared:].clone(), loss)
 
-    def train(self, vector: Tensor, batches: Sequence[Batch]) -> tuple[Tensor, float]:
-        """The vector [size] after one SGD step a batch, and the loss of the first batch."""
-        first_loss = 0.0
-        vector = vector.detach()
-        for step, (images, labels) in enumerate(batches):
-            vector.requires_grad_()
-            loss = cross_entropy(self.logits(vector, images), labels)
-            (gradient,) = torch.autograd.grad(loss, vector)
-            vector = vector.detach() - self.learning_rate * gradient
-            if step == 0:
-                first_loss = loss.item()
-        return vector, first_loss
+    def train(self, vector: Tensor, batches: Sequence[Batch]) -> float:
+        """Change a vector [size] by one SGD step a batch; gives the loss of the first batch."""
+        parameters, losses = sgd.parameters_in(vector, self.layout), []
+        for images, labels in batches:
+            logits = functional_call(self.model, parameters, (images,), tie_weights=False)
+            loss = cross_entropy(logits, labels)
+            sgd.step([*parameters.values()], loss, self.learning_rate)
+            losses.append(loss.detach())
+        return losses[0].item()
 
 
 @dataclass(frozen=True)

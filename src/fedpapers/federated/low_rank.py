@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
+from fedpapers.federated import sgd
 from fedpapers.federated.clients import Batch
 from fedpapers.models import Layout
 from fedpapers.parallel import at_once
@@ -187,14 +188,13 @@ def train_together(
     """Local training of clients that start from the same model and take equally many steps, and clipping."""
     weight, shared = wide.split(members[0].start)
     rest = [torch.cat([shared, one.private]) for one in members]
+    parameters = [sgd.parameters_in(vector, wide.rest) for vector in rest]
+    each = [parameter for own in parameters for parameter in own.values()]
     steps = _Steps(weight, learner.learning_rate, [[len(labels) for _, labels in own] for own in batches])
     first: list[float] = []
     for now in zip(*batches, strict=True):
-        losses = _losses(wide, [vector.requires_grad_() for vector in rest], now, steps)
-        gradients = torch.autograd.grad(losses.sum(), rest)
-        rest = [vector.detach() for vector in rest]
-        torch._foreach_add_(rest, gradients, alpha=-learner.learning_rate)
-        del gradients  # before the next step needs memory
+        losses = _losses(wide, parameters, now, steps)
+        sgd.step(each, losses.sum(), learner.learning_rate)
         first = first or losses.tolist()
     private = [vector[wide.rest.shared_size :].clone() for vector in rest]
     changes: dict[int, Tensor] = {}
@@ -218,9 +218,8 @@ def _clipped(change: Tensor, k: int, steps: _Steps, clip: Clip) -> tuple[Tensor,
     return clipped[:-1], norm
 
 
-def _losses(wide: WideLayer, rest: Sequence[Tensor], now: Sequence[Batch], steps: _Steps) -> Tensor:
+def _losses(wide: WideLayer, parameters: Sequence[dict[str, Tensor]], now: Sequence[Batch], steps: _Steps) -> Tensor:
     """Each client's mean loss [clients] on its batch."""
-    parameters = [wide.rest.views(vector) for vector in rest]
     inputs = [_outputs(wide.below, own, images) for own, (images, _) in zip(parameters, now, strict=True)]
     sizes = [len(labels) for _, labels in now]
     outputs = _Product.apply(torch.cat(inputs), steps, sizes)
