@@ -148,7 +148,8 @@ def test_normalised_features_have_mean_0_and_one_length() -> None:
 
 
 def test_private_layers_may_be_more_than_the_last(make_federation: Make) -> None:
-    federation = make_federation(single(3), model="mnist-cnn", private_layers=("3", "last"), samples=30)
+    federation = make_federation(single(3), model="mnist-cnn", private_layers=("1", "last"), samples=30)
+    assert [*federation.learner.layout.private_shapes] == ["1.weight", "1.bias", "3.weight", "3.bias"]
     state = federation.initial_state()
     got = evaluate(federation, state, EPOCHS)
     assert got.loss.mean() < evaluate(federation, state).loss.mean()

@@ -1,8 +1,7 @@
 """Convolution, bias, normalisation or none, ReLU, and maxima of squares of 2 × 2 pixels, as one layer.
 
-After the convolution only a quarter of the pixels goes on, and on a CPU nothing else is computed: the loops of
-`convolution_loops` pass once over the images, and once back. PyTorch's own layers read and write all of them again and
-again, which takes as long as the convolutions of CelebA's network.
+Bias, normalisation and ReLU keep the order of a channel's pixels, or turn it around. So the maxima are found first, and
+the rest is computed for a quarter of the pixels: the same values.
 """
 
 from __future__ import annotations
@@ -11,9 +10,8 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn.functional import conv2d, max_pool2d, relu
-
-EPS = 1e-5  # of group normalisation
 
 
 class PooledConvolution(nn.Conv2d):
@@ -34,12 +32,15 @@ class PooledConvolution(nn.Conv2d):
 
     def forward(self, images: Tensor) -> Tensor:
         """Images [batch, inputs, height, width] -> [batch, channels, ⌈height/2⌉, ⌈width/2⌉]."""
-        # Bias and ReLU keep the order of pixels: after the maxima they give the same values from a quarter of the work.
-        return relu(_largest(_convolution(images, self.weight)) + self.bias[:, None, None])
+        convolved = conv2d(images, self.weight, padding=self.padding)
+        return relu(_largest(convolved) + self.bias[:, None, None])
 
 
 class NormalisedConvolution(PooledConvolution):
     """A `PooledConvolution` with group normalisation after the bias.
+
+    On a CPU and for images channels last, loops of our own pass once over the pixels, and once back. PyTorch's layers,
+    which see all others, read and write them again and again, and need as long as the convolutions.
 
     Args:
         inputs: Channels of the images.
@@ -50,19 +51,24 @@ class NormalisedConvolution(PooledConvolution):
 
     def __init__(self, inputs: int, channels: int, size: int, groups: int) -> None:
         super().__init__(inputs, channels, size)
-        self.norm = nn.GroupNorm(groups, channels, EPS)
+        self.norm = nn.GroupNorm(groups, channels)
 
     def forward(self, images: Tensor) -> Tensor:
         """Images [batch, inputs, height, width] -> [batch, channels, ⌈height/2⌉, ⌈width/2⌉]."""
         norm = self.norm
-        if _compiled(images):
+        if _fits_the_loops(images):
             parameters = self.weight, self.bias, norm.weight, norm.bias
-            return cast(Tensor, _Normalised.apply(images, *parameters, norm.num_groups))
-        return relu(_largest(norm(_convolution(images, self.weight, self.bias))))
+            return cast(Tensor, _Normalised.apply(images, *parameters, self.padding, norm.num_groups, norm.eps))
+        return relu(_largest(norm(super(PooledConvolution, self).forward(images))))
 
 
-def _convolution(images: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    return conv2d(images, weight, bias, padding=weight.shape[2] // 2)
+def _fits_the_loops(images: Tensor) -> bool:
+    return (
+        not torch._C._are_functorch_transforms_active()
+        and images.device.type == "cpu"
+        and images.dtype in (torch.float32, torch.float64)
+        and images.is_contiguous(memory_format=torch.channels_last)
+    )
 
 
 def _largest(images: Tensor) -> Tensor:
@@ -93,65 +99,51 @@ class _Largest(torch.autograd.Function):
         return backward(gradients[0], images, *_Largest.SETTINGS, *ctx.saved_tensors)
 
 
-def _compiled(images: Tensor) -> bool:
-    """Whether the compiled loops can have these images."""
-    return (
-        images.device.type == "cpu"
-        and images.dtype in (torch.float32, torch.float64)
-        and images.is_contiguous(memory_format=torch.channels_last)
-        and not torch._C._are_functorch_transforms_active()
-    )
+class _Normalised(torch.autograd.Function):
+    """Convolution, bias ("shift"), group normalisation with weight and bias, ReLU, maxima of squares."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, images: Tensor, kernel: Tensor, shift: Tensor, weight: Tensor, bias: Tensor,
+        padding: tuple[int, ...], groups: int, eps: float,
+    ) -> Tensor:  # fmt: skip
+        convolved = conv2d(images, kernel, shift, padding=padding).contiguous(memory_format=torch.channels_last)
+        outputs, largest, places = _half(convolved), _half(convolved), _half(convolved, torch.uint8)
+        sums = convolved.new_empty(convolved.shape[:2])
+        mean, scale = convolved.new_empty(2, len(convolved), groups)
+        made = outputs, largest, places, sums, mean, scale
+        _loops().normalise_and_pool(*_arrays(convolved, weight, bias), eps, *_arrays(*made))
+        ctx.save_for_backward(images, kernel, weight, *made)
+        ctx.convolved, ctx.padding = convolved, padding
+        return outputs
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        images, kernel, weight, *made = ctx.saved_tensors
+        back = ctx.convolved  # nobody else has it: its gradient takes its place, so that there is no second time
+        del ctx.convolved
+        of_parameters = tuple(torch.empty_like(weight) for _ in range(3))
+        _loops().normalise_and_pool_backward(*_arrays(gradient, weight, *made, back, *of_parameters))
+        settings = [1, 1], ctx.padding, [1, 1], False, [0, 0], 1, [ctx.needs_input_grad[0], True, False]
+        of_images, of_kernel, _ = torch.ops.aten.convolution_backward(back, images, kernel, None, *settings)
+        return of_images, of_kernel, *of_parameters, None, None, None
 
 
 def _loops() -> Any:
-    from fedpapers import convolution_loops  # half a second, for those who train
+    from fedpapers import convolution_loops  # half a second, for those who use it
 
     return convolution_loops
 
 
+def _half(images: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+    """Room for images of half the height and width."""
+    batch, channels, height, width = images.shape
+    shape = batch, channels, -(-height // 2), -(-width // 2)
+    return torch.empty(shape, dtype=dtype or images.dtype, memory_format=torch.channels_last)
+
+
 def _arrays(*tensors: Tensor) -> list[Any]:
     """The tensors' values for NumPy: images [batch, height, width, channels], not copied if they lie like that."""
-    return [(one.permute(0, 2, 3, 1) if one.dim() == 4 else one).contiguous().numpy() for one in tensors]
-
-
-def _room(like: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-    """Room for what pooling makes of images."""
-    batch, channels, height, width = like.shape
-    shape = batch, channels, -(-height // 2), -(-width // 2)
-    return torch.empty(shape, dtype=dtype or like.dtype, memory_format=torch.channels_last)
-
-
-def _convolution_backward(ctx: Any, gradient: Tensor, images: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """The gradients of a convolution's images, if somebody asks for it, and weight."""
-    padding = [weight.shape[2] // 2] * 2
-    settings = [1, 1], padding, [1, 1], False, [0, 0], 1
-    wanted = [ctx.needs_input_grad[0], True, False]
-    of_images, of_weight, _ = torch.ops.aten.convolution_backward(gradient, images, weight, None, *settings, wanted)
-    return of_images, of_weight
-
-
-class _Normalised(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, images: Tensor, weight: Tensor, shift: Tensor, scale: Tensor, bias: Tensor, groups: int
-    ) -> Tensor:
-        inputs, weight, shift, scale, bias = (one.detach() for one in (images, weight, shift, scale, bias))
-        convolved = _convolution(inputs, weight).contiguous(memory_format=torch.channels_last)
-        outputs, largest, places = _room(convolved), _room(convolved), _room(convolved, torch.uint8)
-        sums = convolved.new_empty(convolved.shape[:2])
-        mean, deviation = convolved.new_empty(2, len(convolved), groups)
-        made = outputs, largest, places, sums, mean, deviation
-        _loops().normalise_and_pool(*_arrays(convolved, shift, scale, bias), EPS, *_arrays(*made))
-        ctx.save_for_backward(inputs, weight, shift, scale, *made)
-        ctx.convolved = convolved
-        return outputs
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> Any:
-        images, weight, *kept = ctx.saved_tensors
-        back = ctx.convolved  # nobody else has it: its gradient takes its place
-        del ctx.convolved
-        made = tuple(torch.empty_like(kept[0]) for _ in range(3))
-        arrays = _arrays(*gradients, *(one.detach() for one in kept), back, *made)
-        _loops().normalise_and_pool_backward(*arrays)
-        return *_convolution_backward(ctx, back, images, weight), *made, None
+    plain = (one.detach() for one in tensors)
+    return [(one.permute(0, 2, 3, 1) if one.dim() == 4 else one).contiguous().numpy() for one in plain]

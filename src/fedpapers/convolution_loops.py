@@ -34,29 +34,29 @@ def compiled(loop: Loop) -> Loop:
 
 @compiled
 def normalise_and_pool(
-    images: Floats, shift: Floats, weight: Floats, bias: Floats, eps: float,
+    images: Floats, weight: Floats, bias: Floats, eps: float,
     outputs: Floats, largest: Floats, places: Places, sums: Floats, mean: Floats, scale: Floats,
 ) -> None:  # fmt: skip
-    """Shift, group normalisation with weight and bias, ReLU, largest value of each square.
+    """Group normalisation with weight and bias, ReLU, largest value of each square.
 
     Normalisation keeps the order of a channel's pixels, or turns it around where its weight is negative. So the largest
-    pixels are found first, and only they are normalised.
+    pixels are found first, and only they are normalised. (Where a weight is 0 all are equal, and PyTorch lets the first
+    one learn; here it is the largest.)
 
     Args:
         images: What is normalised.
-        shift: What is added to each channel before, [channels].
-        weight: Of the normalisation, [channels].
-        bias: Of the normalisation, [channels].
+        weight: [channels].
+        bias: [channels].
         eps: What is added to a variance.
         outputs: The result, half as high and wide.
-        largest: The pixels of the images that the result has, before the shift.
+        largest: The pixels of the images that the result has.
         places: Their places in their squares.
-        sums: Of the images' pixels, [batch, channels].
-        mean: After the shift, [batch, groups].
+        sums: Of an image's pixels, [batch, channels].
+        mean: [batch, groups].
         scale: 1 / √(variance + eps), [batch, groups].
     """
     batch, height, width, channels = images.shape
-    pixels, each, zero = height * width, channels // mean.shape[1], images.dtype.type(0)
+    each, zero = channels // mean.shape[1], images.dtype.type(0)
     sign = np.where(weight >= 0, 1, -1).astype(images.dtype)
     moments, of_row = np.empty((2, channels), np.float64), np.empty((2, channels), images.dtype)
     factor, constant = np.empty((2, channels), images.dtype)
@@ -65,19 +65,18 @@ def normalise_and_pool(
         for row in range(outputs.shape[1]):
             of_row[:] = 0
             _find_largest(images[k], row, sign, largest[k, row], places[k, row])
-            _add_moments(images[k], row, of_row[0], of_row[1])
+            _add_moments(images[k], row, of_row)
             moments += of_row
         sums[k] = moments[0]
-        moments[1] += shift * (2 * moments[0] + shift * pixels)
-        moments[0] += shift * pixels
         for group in range(mean.shape[1]):
-            own = moments[:, group * each : (group + 1) * each].sum(axis=1) / (pixels * each)
-            variance = own[1] - own[0] ** 2
-            mean[k, group] = own[0]
+            first, second = moments[:, group * each : (group + 1) * each].sum(axis=1) / (height * width * each)
+            variance = second - first**2
+            mean[k, group] = first
+            # What overflows must show: a scale of 0 would make the outputs the bias, as if nothing were wrong.
             scale[k, group] = 1 / np.sqrt(max(variance, 0.0) + eps) if variance < np.inf else np.nan
         for c in range(channels):
             factor[c] = scale[k, c // each] * weight[c]
-            constant[c] = bias[c] - factor[c] * (mean[k, c // each] - shift[c])
+            constant[c] = bias[c] - factor[c] * mean[k, c // each]
         for row in range(outputs.shape[1]):
             for column in range(outputs.shape[2]):
                 found, output = largest[k, row, column], outputs[k, row, column]
@@ -88,24 +87,24 @@ def normalise_and_pool(
 
 @compiled
 def normalise_and_pool_backward(
-    gradient: Floats, shift: Floats, weight: Floats,
+    gradient: Floats, weight: Floats,
     outputs: Floats, largest: Floats, places: Places, sums: Floats, mean: Floats, scale: Floats,
-    images: Floats, of_shift: Floats, of_weight: Floats, of_bias: Floats,
+    images: Floats, of_channels: Floats, of_weight: Floats, of_bias: Floats,
 ) -> None:  # fmt: skip
-    """From the gradient of the outputs that of the images, in their place, and of shift, weight and bias [channels].
+    """Replace the images by their gradient, and fill in those of weight and bias; all else is as it was left.
 
     With x̂ = (x − μ)·s, n pixels in a group, g the gradient of those that are the largest of their square and above 0,
     and sums over the group: ∂x = s·(γg − Σγg/n − x̂·Σγgx̂/n), here as factor·g + slope·x + constant.
-
+    `of_channels` [channels] is the sum of the images' gradient over images and pixels: that of a bias before.
     """
     batch, height, width, channels = images.shape
     pixels, each, zero = height * width, channels // mean.shape[1], images.dtype.type(0)
     total, of_row = np.empty((2, channels), np.float64), np.empty((2, channels), images.dtype)
-    middle, factor, slope, constant = np.empty((4, channels), images.dtype)
+    centre, factor, slope, constant = np.empty((4, channels), images.dtype)
     of_all = np.zeros((3, channels), np.float64)
     for k in range(batch):
         for c in range(channels):
-            middle[c] = mean[k, c // each] - shift[c]
+            centre[c] = mean[k, c // each]
         total[:] = 0
         for row in range(outputs.shape[1]):
             of_row[:] = 0
@@ -114,7 +113,7 @@ def normalise_and_pool_backward(
                 for c in range(channels):
                     value = zero if output[c] <= zero else own[c]
                     of_row[0, c] += value
-                    of_row[1, c] += value * (found[c] - middle[c])
+                    of_row[1, c] += value * (found[c] - centre[c])
             total += of_row
         for group in range(mean.shape[1]):
             here, s = slice(group * each, (group + 1) * each), np.float64(scale[k, group])
@@ -122,7 +121,7 @@ def normalise_and_pool_backward(
             by_mean, by_product = (total[:, here] * weight[here]).sum(axis=1) / (pixels * each)
             factor[here] = s * weight[here]
             slope[here] = -(s**2) * by_product
-            constant[here] = -s * by_mean - slope[here] * middle[here]
+            constant[here] = s**2 * by_product * mean[k, group] - s * by_mean
         of_all[0] += factor * total[0] + slope * sums[k] + constant * pixels
         of_all[1] += total[1]
         of_all[2] += total[0]
@@ -134,14 +133,17 @@ def normalise_and_pool_backward(
                 for c in range(channels):
                     learns = zero if output[c] <= zero or place[c] != number else factor[c] * own[c]
                     pixel[c] = constant[c] + slope[c] * pixel[c] + learns
-    of_shift[:], of_weight[:], of_bias[:] = of_all[0], of_all[1], of_all[2]
+    of_channels[:], of_weight[:], of_bias[:] = of_all[0], of_all[1], of_all[2]
 
 
 @compiled
 def _find_largest(image: Floats, row: int, sign: Floats, largest: Floats, places: Places) -> None:
     """For a row of squares the pixels [squares, channels] that are largest when multiplied by a sign; their places."""
     height, width, channels = image.shape
-    upper, lower = image[2 * row], image[min(2 * row + 1, height - 1)]  # past the edge a pixel twice: it never wins
+    upper, lower = (
+        image[2 * row],
+        image[min(2 * row + 1, height - 1)],
+    )  # past the edge a pixel again: only NaN wins
     one, two, three = np.uint8(1), np.uint8(2), np.uint8(3)
     for square in range(len(largest)):
         left, right = 2 * square, min(2 * square + 1, width - 1)
@@ -158,8 +160,8 @@ def _find_largest(image: Floats, row: int, sign: Floats, largest: Floats, places
 
 
 @compiled
-def _add_moments(image: Floats, row: int, total: Floats, of_squares: Floats) -> None:
-    """Add the sums over a row of squares of pixels and of squared pixels, each [channels]."""
+def _add_moments(image: Floats, row: int, moments: Floats) -> None:
+    """Add to [2, channels] the sums over a row of squares of its pixels, and of their second powers."""
     height, width, channels = image.shape
     upper, lower = image[2 * row], image[min(2 * row + 1, height - 1)]
     one, zero = image.dtype.type(1), image.dtype.type(0)
@@ -170,5 +172,5 @@ def _add_moments(image: Floats, row: int, total: Floats, of_squares: Floats) -> 
         first, second, third, fourth = upper[left], upper[right], lower[left], lower[right]
         for c in range(channels):
             a, b, d, e = first[c], second[c], third[c], fourth[c]
-            total[c] += a + beside * b + below * (d + beside * e)
-            of_squares[c] += a * a + beside * (b * b) + below * (d * d + beside * (e * e))
+            moments[0, c] += a + beside * b + below * (d + beside * e)
+            moments[1, c] += a * a + beside * (b * b) + below * (d * d + beside * (e * e))

@@ -36,7 +36,7 @@ class Clients:
     def load(self, samples: NDArray[np.int64]) -> Batch:
         """Images [batch, channels, height, width] in [0, 1] and their labels [batch]."""
         pixels = torch.from_numpy(np.ascontiguousarray(self.images[samples]))
-        # Channels last in memory: PyTorch pools and normalises such images some times faster on a CPU.
+        # Channels last in memory: PyTorch pools such images faster on a CPU, and the loops of `convolution` need it.
         pixels = (pixels.unsqueeze(3) if pixels.dim() == 3 else pixels).permute(0, 3, 1, 2)
         labels = torch.from_numpy(np.ascontiguousarray(self.labels[samples]))
         return pixels.to(self.device, torch.float32).div_(255), labels.to(self.device)

@@ -92,9 +92,9 @@ class Learner:
             self._twins.append(replace(self, model=copy.deepcopy(self.model)))
         return self._twins[:count]
 
-    def logits(self, vector: Tensor, images: Tensor) -> Tensor:
-        """Outputs [batch, classes] of the model with the parameters of a vector [size]."""
-        output: Tensor = functional_call(self.model, self.layout.views(vector), (images,), tie_weights=False)
+    def logits(self, parameters: dict[str, Tensor], images: Tensor) -> Tensor:
+        """Outputs [batch, classes] of the model with some parameters."""
+        output: Tensor = functional_call(self.model, parameters, (images,), tie_weights=False)
         return output
 
     def update(self, one: Participation) -> Update:
@@ -104,11 +104,10 @@ class Learner:
         return Update(trained[:shared] - one.start, trained[shared:].clone(), loss)
 
     def train(self, vector: Tensor, batches: Sequence[Batch]) -> float:
-        """Change a vector [size] by one SGD step a batch; gives the loss of the first batch."""
+        """Change a vector [size] by one SGD step a batch, of at least one; gives the loss of the first batch."""
         parameters, losses = sgd.parameters_in(vector, self.layout), []
         for images, labels in batches:
-            logits = functional_call(self.model, parameters, (images,), tie_weights=False)
-            loss = cross_entropy(logits, labels)
+            loss = cross_entropy(self.logits(parameters, images), labels)
             sgd.step([*parameters.values()], loss, self.learning_rate)
             losses.append(loss.detach())
         return losses[0].item()

@@ -88,7 +88,8 @@ def _test(
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """For each test sample of clients with one model whether it is classified correctly, and its loss."""
     images, labels = federation.clients.load(np.concatenate([federation.clients.test[n] for n in clients]))
-    logits = federation.learner.logits(vector, images)
+    learner = federation.learner
+    logits = learner.logits(learner.layout.views(vector), images)
     losses = cross_entropy(logits, labels, reduction="none").double()
     return (logits.argmax(1) == labels).cpu().numpy(), losses.cpu().numpy()
 
