@@ -40,7 +40,7 @@ class NormalisedConvolution(PooledConvolution):
     """A `PooledConvolution` with group normalisation after the bias.
 
     On a CPU and for images channels last, loops of our own pass once over the pixels, and once back. PyTorch's layers,
-    which see all others, read and write them again and again, and need as long as the convolutions.
+    which see all others, read and write them again and again, and need nearly as long as the convolutions.
 
     Args:
         inputs: Channels of the images.
