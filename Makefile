@@ -79,7 +79,7 @@ endif
 $(READY): envs/requirements.txt pyproject.toml
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 		echo "fedpapers needs Python 3.11 or newer; $(PYTHON) is older or missing: make PYTHON=/path/to/python" >&2; exit 1; }
-	@echo "Setting up .venv from envs/requirements.txt (5.5 GB, a minute or more the first time)"
+	@echo "Setting up .venv from envs/requirements.txt (7 GB, a minute or more the first time)"
 	@$(PREPARE)
 	@$(call install,.venv) --requirement envs/requirements.txt
 	@$(call install,.venv) --no-deps --no-build-isolation --editable .

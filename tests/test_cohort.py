@@ -231,10 +231,11 @@ def test_one_client_moves_the_sum_by_at_most_the_clipping_norm(seed: int) -> Non
 @pytest.mark.parametrize("apart", [1e-7, 5e-7, 8e-6, 1e-3, 1.0])
 def test_steps_that_cancel_are_clipped_with_their_rounding(apart: float) -> None:
     draw, clip = np.random.default_rng(0), Mechanism(1.0, 1e-6).clip
-    steps = _Steps(torch.zeros(64, 512), 1.0, [[1, 1]])
+    steps = _Steps(torch.zeros(64, 512), [[1, 1]])
     inputs, gradient = (torch.from_numpy(draw.random((1, size), dtype=np.float32)) for size in (512, 64))
-    steps.record(inputs, gradient, [1])
-    steps.record(inputs * (1 + apart), -gradient, [1])
+    for inputs_now, gradient_now in ((inputs, gradient), (inputs * (1 + apart), -gradient)):
+        steps.see(inputs_now, [1])
+        steps.learn(gradient_now, [1])
     _clipped(torch.zeros(0), 0, steps, clip)
     change = torch.zeros(64, 512).addmm_(steps.gradients.T, steps.inputs)
     assert 0 < change.double().norm().item() <= 1e-6

@@ -163,7 +163,7 @@ def test_without_a_study_of_leakage_the_rest_is_as_it_was(checkout):
 
 
 def test_a_training_formula_reruns_training_and_what_follows(checkout):
-    edit(checkout, "src/fedpapers/federated/sgd.py", "alpha=-learning_rate", "alpha=-1 * learning_rate")
+    edit(checkout, "src/fedpapers/federated/sgd.py", "(-learning_rate * loss)", "(-1 * learning_rate * loss)")
     assert planned(checkout) == {"train": SEGMENTS, **once(RESULTS | AUDIT, MTL_RESULTS)}
 
 

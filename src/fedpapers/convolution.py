@@ -79,14 +79,14 @@ def _largest(images: Tensor) -> Tensor:
 
 
 class _Largest(torch.autograd.Function):
-    """PyTorch's pooling, which keeps for its gradient where the maxima were, but not the images themselves."""
+    """PyTorch's pooling, which keeps for its gradient where the maxima were, in few bytes, but not the images."""
 
     SETTINGS = [2, 2], [2, 2], [0, 0], [1, 1], True
 
     @staticmethod
     def forward(ctx: Any, images: Tensor) -> Tensor:
         largest, places = torch.ops.aten.max_pool2d_with_indices(images, *_Largest.SETTINGS)
-        ctx.save_for_backward(places)
+        ctx.save_for_backward(places.short() if images.shape[2] * images.shape[3] <= 2**15 else places)
         ctx.shape, ctx.last = images.shape, images.is_contiguous(memory_format=torch.channels_last)
         return cast(Tensor, largest)
 
@@ -95,8 +95,8 @@ class _Largest(torch.autograd.Function):
         """PyTorch's own, which asks for the images but reads no more of them than their shape."""
         layout = torch.channels_last if ctx.last else torch.contiguous_format
         images = torch.empty(ctx.shape, dtype=gradients[0].dtype, device=gradients[0].device, memory_format=layout)
-        backward = torch.ops.aten.max_pool2d_with_indices_backward
-        return backward(gradients[0], images, *_Largest.SETTINGS, *ctx.saved_tensors)
+        backward, (places,) = torch.ops.aten.max_pool2d_with_indices_backward, ctx.saved_tensors
+        return backward(gradients[0], images, *_Largest.SETTINGS, places.long())
 
 
 class _Normalised(torch.autograd.Function):

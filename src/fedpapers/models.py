@@ -20,6 +20,7 @@ from torch.nn.functional import layer_norm
 
 from fedpapers.convolution import NormalisedConvolution, PooledConvolution
 from fedpapers.errors import InputError, nearest
+from fedpapers.memory import zeros
 
 
 def mnist_cnn(classes: int = 10) -> nn.Sequential:
@@ -195,7 +196,7 @@ def initial_vector(layout: Layout, draw: np.random.Generator) -> Tensor:
 
     A bias has the fan-in of the weight before it. A normalisation has weights 1 and biases 0.
     """
-    vector = torch.empty(layout.size)
+    vector = zeros(layout.size, like=torch.empty(0))
     bound = 1.0
     for name, view in layout.views(vector).items():
         normalises = name.endswith("weight") and view.dim() == 1

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import chain, islice
+from itertools import islice
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +20,7 @@ from torch.nn.functional import cross_entropy
 from fedpapers.federated import sgd
 from fedpapers.federated.clients import Batch
 from fedpapers.federated.low_rank import WideLayer, add_up, train_together
+from fedpapers.memory import zeros
 from fedpapers.models import Layout
 from fedpapers.parallel import at_once
 
@@ -108,7 +109,7 @@ class Learner:
         parameters, losses = sgd.parameters_in(vector, self.layout), []
         for images, labels in batches:
             loss = cross_entropy(self.logits(parameters, images), labels)
-            sgd.step([*parameters.values()], loss, self.learning_rate)
+            sgd.step(loss, self.learning_rate)
             losses.append(loss.detach())
         return losses[0].item()
 
@@ -139,11 +140,9 @@ def train_cohort(learner: Learner, cohort: Sequence[Participation], clip: Clip, 
         clip: What bounds an update's norm.
         like: A tensor [M, P] that gives the sums' shape, type and device.
     """
-    waves = _trained(learner, cohort, clip, 1 if like.is_cuda else torch.get_num_threads())
-    first = next(waves, [])  # before there are sums: they take the memory that training has left
-    count = len(cohort)
-    result = CohortResult(torch.zeros_like(like), [like.new_empty(0)] * count, [math.nan] * count, [math.nan] * count)
-    for wave in chain([first], waves):
+    sums, unknown = zeros(*like.shape, like=like), [math.nan] * len(cohort)
+    result = CohortResult(sums, [like.new_empty(0)] * len(cohort), unknown, unknown.copy())
+    for wave in _trained(learner, cohort, clip, 1 if like.is_cuda else torch.get_num_threads()):
         while wave:
             wave.pop(0)(result)
     return result
@@ -255,7 +254,7 @@ def _together(wide: WideLayer, cohort: Sequence[Participation], order: Sequence[
 
 def clipped_sums(cohort: Sequence[Participation], updates: Iterable[Update], clip: Clip, like: Tensor) -> CohortResult:
     """Clip each participation's update and add up by group; see `train_cohort`."""
-    result = CohortResult(torch.zeros_like(like), [], [], [])
+    result = CohortResult(zeros(*like.shape, like=like), [], [], [])
     for one, update in zip(cohort, updates, strict=True):
         clipped = _Clipped.of(update, clip)
         result.sums[one.group] += clipped.shared

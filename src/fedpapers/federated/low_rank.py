@@ -1,9 +1,9 @@
 """Local training of clients that start from one model, without a copy of its wide dense layer for each client.
 
-After some steps of SGD a client's dense weight is W₀ − Σ GᵀA: A the layer's inputs and G the learning rate times the
-gradients of its outputs, a row for each sample that was seen. So nobody needs the weight itself: the product with W₀
-is one for all clients, the rest is a product with few rows; the norm of the change follows from Gram matrices, and
-the clipped sum over clients is one product again. With one step this is ghost clipping.
+After some steps of SGD a client's dense weight is W₀ + GᵀA: A the layer's inputs and G the gradients of its outputs
+times −η, a row for each sample that was seen. So nobody needs the weight itself: the product with W₀ is one for all
+clients, the rest is a product with few rows; the norm of the change follows from Gram matrices, and the clipped sum
+over clients is one product again. With one step this is ghost clipping.
 """
 
 from __future__ import annotations
@@ -86,28 +86,34 @@ class WideLayer:
 class _Steps:
     """What the wide layer saw: for each client the rows A and G of its samples, one step after the other."""
 
-    def __init__(self, weight: Tensor, rate: float, sizes: Sequence[Sequence[int]]) -> None:
-        self.weight, self.rate = weight, rate
+    def __init__(self, weight: Tensor, sizes: Sequence[Sequence[int]]) -> None:
+        self.weight = weight
         ends = [*accumulate((sum(own) for own in sizes), initial=0)]
         self.spans = [slice(first, last) for first, last in pairwise(ends)]
         self.inputs = weight.new_empty(ends[-1], weight.shape[1])
         self.gradients = weight.new_empty(ends[-1], weight.shape[0])
         self.seen = [0] * len(sizes)
 
-    def less(self, product: Tensor, rows: Tensor, left: Tensor, right: Tensor, sizes: Sequence[int]) -> None:
-        """Subtract from each client's part of a product with W₀ what its earlier steps took from the weight."""
+    def go_on(self, product: Tensor, rows: Tensor, left: Tensor, right: Tensor, sizes: Sequence[int]) -> None:
+        """Add to each client's part of a product with W₀ that with what its earlier steps added to the weight."""
         for k, (part, own) in enumerate(zip(_parts(product, sizes), _parts(rows, sizes), strict=True)):
             past = slice(self.spans[k].start, self.spans[k].start + self.seen[k])
             if self.seen[k]:
-                part.addmm_(own @ left[past].T, right[past], alpha=-1)
+                part.addmm_(own @ left[past].T, right[past])
 
-    def record(self, inputs: Tensor, gradients: Tensor, sizes: Sequence[int]) -> None:
-        """Keep one step's rows."""
-        for k, (own, gradient) in enumerate(zip(_parts(inputs, sizes), _parts(gradients, sizes), strict=True)):
+    def see(self, inputs: Tensor, sizes: Sequence[int]) -> None:
+        """Keep the inputs of one step."""
+        self._keep(inputs, self.inputs, sizes)
+
+    def learn(self, gradients: Tensor, sizes: Sequence[int]) -> None:
+        """Keep the gradients of the same step, times −η, with which it is over."""
+        self._keep(gradients, self.gradients, sizes)
+        self.seen = [seen + size for seen, size in zip(self.seen, sizes, strict=True)]
+
+    def _keep(self, rows: Tensor, kept: Tensor, sizes: Sequence[int]) -> None:
+        for k, own in enumerate(_parts(rows, sizes)):
             first = self.spans[k].start + self.seen[k]
-            self.seen[k] += len(own)
-            self.inputs[first : first + len(own)] = own
-            torch.mul(gradient, self.rate, out=self.gradients[first : first + len(own)])
+            kept[first : first + len(own)] = own
 
     def norm(self, k: int) -> Tensor:
         """At least the norm ‖GᵀA‖ of the change of a client's weight as the sum will take it, in float64.
@@ -148,18 +154,18 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, inputs: Tensor, steps: _Steps, sizes: Sequence[int]) -> Tensor:
-        ctx.save_for_backward(inputs)
         ctx.steps, ctx.sizes = steps, sizes
         outputs = _times(inputs, steps.weight)
-        steps.less(outputs, inputs, steps.inputs, steps.gradients, sizes)
+        steps.go_on(outputs, inputs, steps.inputs, steps.gradients, sizes)
+        steps.see(inputs, sizes)
         return outputs
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
-        (inputs,), (gradient,) = ctx.saved_tensors, gradients
-        back = _times(gradient, ctx.steps.weight.T)
-        ctx.steps.less(back, gradient, ctx.steps.gradients, ctx.steps.inputs, ctx.sizes)
-        ctx.steps.record(inputs, gradient, ctx.sizes)
+        (gradient,), steps, sizes = gradients, ctx.steps, ctx.sizes
+        back = _times(gradient, steps.weight.T)
+        steps.go_on(back, gradient, steps.gradients, steps.inputs, sizes)
+        steps.learn(gradient, sizes)
         return back, None, None
 
 
@@ -189,12 +195,11 @@ def train_together(
     weight, shared = wide.split(members[0].start)
     rest = [torch.cat([shared, one.private]) for one in members]
     parameters = [sgd.parameters_in(vector, wide.rest) for vector in rest]
-    each = [parameter for own in parameters for parameter in own.values()]
-    steps = _Steps(weight, learner.learning_rate, [[len(labels) for _, labels in own] for own in batches])
+    steps = _Steps(weight, [[len(labels) for _, labels in own] for own in batches])
     first: list[float] = []
     for now in zip(*batches, strict=True):
         losses = _losses(wide, parameters, now, steps)
-        sgd.step(each, losses.sum(), learner.learning_rate)
+        sgd.step(losses.sum(), learner.learning_rate)
         first = first or losses.tolist()
     private = [vector[wide.rest.shared_size :].clone() for vector in rest]
     changes: dict[int, Tensor] = {}
@@ -220,9 +225,9 @@ def _clipped(change: Tensor, k: int, steps: _Steps, clip: Clip) -> tuple[Tensor,
 
 def _losses(wide: WideLayer, parameters: Sequence[dict[str, Tensor]], now: Sequence[Batch], steps: _Steps) -> Tensor:
     """Each client's mean loss [clients] on its batch."""
-    inputs = [_outputs(wide.below, own, images) for own, (images, _) in zip(parameters, now, strict=True)]
     sizes = [len(labels) for _, labels in now]
-    outputs = _Product.apply(torch.cat(inputs), steps, sizes)
+    inputs = (_outputs(wide.below, own, images) for own, (images, _) in zip(parameters, now, strict=True))
+    outputs = _Product.apply(torch.cat([*inputs]), steps, sizes)
     losses = []
     for own, output, (_, labels) in zip(parameters, _parts(outputs, sizes), now, strict=True):
         bias = own.get(f"{wide.name}.bias")
@@ -256,8 +261,8 @@ def add_up(wide: WideLayer, members: Sequence[Participation], trained: Trained, 
         total = sums[group, wide.offset : end].view(wide.shape)
         parts = 1 if sums.is_cuda else torch.get_num_threads()
         left, right = (each.chunk(parts) for each in (total, steps.gradients[rows].T))
-        at_once([partial(_subtract, *pair, steps.inputs[rows]) for pair in zip(left, right, strict=True)])
+        at_once([partial(_add, *pair, steps.inputs[rows]) for pair in zip(left, right, strict=True)])
 
 
-def _subtract(total: Tensor, left: Tensor, right: Tensor) -> None:
-    total.addmm_(left, right, alpha=-1)
+def _add(total: Tensor, left: Tensor, right: Tensor) -> None:
+    total.addmm_(left, right)
